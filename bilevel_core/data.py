@@ -1,0 +1,122 @@
+"""MNIST, bundled with the project and checked byte by byte before use."""
+
+import gzip
+import hashlib
+import os
+import sys
+import tempfile
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+# md5 and length of the four canonical idx files, uncompressed.
+FILES = {
+    "train-images-idx3-ubyte": ("6bbc9ace898e44ae57da46a324031adb", 47_040_016),
+    "train-labels-idx1-ubyte": ("a25bea736e30d166cdddb491f175f624", 60_008),
+    "t10k-images-idx3-ubyte": ("2646ac647ad5339dbf082846283269ea", 7_840_016),
+    "t10k-labels-idx1-ubyte": ("27ae3e4e09519cfbb04c329615203637", 10_008),
+}
+
+
+class Mnist(NamedTuple):
+    """Images as uint8 of shape (n, 28, 28), labels as int64 of shape (n,)."""
+
+    train_images: Tensor
+    train_labels: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+
+
+class BadData(ValueError):
+    """A data file is missing, truncated or altered."""
+
+
+def load_mnist(root: str | os.PathLike | None = None, download: bool = False) -> Mnist:
+    """The 60000 training and 10000 test images.
+
+    `root` is a folder with the four files, gzipped (default: the copy that comes with the project). A file that
+    is missing, truncated or altered raises BadData; with `download=True` torchvision fetches it into `root` first.
+    """
+    return _load(Path(root) if root is not None else bundled(), download)
+
+
+def bundled() -> Path:
+    """The folder of the project's own copy: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parent
+    return next((p for p in (package / "mnist", package.parent / "data" / "mnist") if p.is_dir()), package / "mnist")
+
+
+@lru_cache(maxsize=1)
+def _load(root: Path, download: bool) -> Mnist:
+    if download:
+        _fetch(root)
+    raw = {name: _read(root / f"{name}.gz") for name in FILES}
+    MNIST = import_torchvision().datasets.MNIST
+    with tempfile.TemporaryDirectory() as folder:
+        where = Path(folder) / "MNIST" / "raw"
+        where.mkdir(parents=True)
+        for name, content in raw.items():
+            (where / name).write_bytes(content)
+        train, test = MNIST(folder, train=True), MNIST(folder, train=False)
+    return Mnist(train.data, train.targets, test.data, test.targets)
+
+
+def _read(path: Path) -> bytes:
+    md5, length = FILES[path.stem]
+    advice = "restore it (git checkout data/mnist) or call load_mnist(download=True)"
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except FileNotFoundError:
+        raise BadData(f"{path} is missing: expected the gzipped MNIST file {path.stem}; {advice}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadData(f"{path} is damaged ({error}): expected {length} bytes once unzipped; {advice}") from None
+    if len(content) != length:
+        raise BadData(f"{path} is truncated: expected {length} bytes once unzipped, got {len(content)}; {advice}")
+    if (found := hashlib.md5(content).hexdigest()) != md5:
+        raise BadData(f"{path} is altered: expected md5 {md5} once unzipped, got {found}; {advice}")
+    return content
+
+
+def _fetch(root: Path) -> None:
+    """Let torchvision download the files that are not right in `root`."""
+    wrong = []
+    for name in FILES:
+        try:
+            _read(root / f"{name}.gz")
+        except BadData:
+            wrong.append(f"{name}.gz")
+    if not wrong:
+        return
+    root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root) as folder:  # the same file system, so that each move is atomic
+        MNIST = import_torchvision().datasets.MNIST
+        MNIST(folder, download=True)
+        for name in wrong:
+            os.replace(Path(folder) / "MNIST" / "raw" / name, root / name)
+
+
+def import_torchvision() -> ModuleType:
+    """torchvision, also where its CUDA build meets a CPU-only torch.
+
+    Such a build registers its operators `nms` and `qnms` in a binary that needs CUDA libraries; without it the
+    Python side fails on import, though nothing we use needs the operators. Declaring their names is enough.
+    """
+    try:
+        import torchvision
+    except RuntimeError as error:
+        if "torchvision::" not in str(error):
+            raise
+        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+            del sys.modules[name]
+        for operator in ("nms", "qnms"):
+            _OPERATORS.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        import torchvision
+    return torchvision
+
+
+_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")  # definitions last as long as this object

@@ -1,0 +1,111 @@
+"""Ground truth: the hypergradient by the implicit function theorem, solved to tolerance.
+
+    grad Phi(x) = grad_x f(x, y*) - J(x, y*) v*,     H(x, y*) v* = grad_y f(x, y*)          paper: def:Phi
+
+The lower level is solved by Newton's method, its steps and v* by conjugate gradients: only products H v are used.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bilevel_core.directions import grad_x, grad_y, hessian_vector, jacobian_vector
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
+
+
+class Hypergradient(NamedTuple):
+    """grad Phi(x), the lower-level minimiser y*(x), and v* = H^-1 grad_y f at y*."""
+
+    gradient: Tensor
+    y: Tensor
+    v: Tensor
+
+
+class NotConverged(ArithmeticError):
+    """The lower level or its linear system could not be solved to tolerance."""
+
+
+def hypergradient(
+    problem: BilevelProblem,
+    x: Tensor,
+    samples: Samples | None = None,
+    y: Tensor | None = None,
+    tol: float | None = None,
+    max_steps: int = 200,
+) -> Hypergradient:
+    """grad Phi(x), y*(x) and v* of the problem on `samples` (default: `problem.full()`).
+
+    Newton starts from `y` (default: the problem's own y_0) and stops once ||grad_y g|| is below `tol` times
+    its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3.
+    """
+    check_problem(problem, seed=0)
+    x0, y0 = problem.start(torch.Generator().manual_seed(0))
+    check_vector("x", x, like=x0)
+    if y is not None:
+        check_vector("y", y, like=y0)
+    if tol is not None and not tol > 0:
+        raise ValueError(f"tol must be positive, got {tol}")
+    tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
+    samples = problem.full() if samples is None else samples
+
+    y = solve_lower(problem, x.detach(), samples, (y0 if y is None else y).detach(), tol, max_steps)
+    f_y = grad_y(problem.upper, x, y, samples.upper)
+    v = conjugate_gradients(lambda u: hessian_vector(problem, x, y, u, samples.lower), f_y, tol)
+    gradient = grad_x(problem.upper, x, y, samples.upper) - jacobian_vector(problem, x, y, v, samples.lower)
+    return Hypergradient(gradient, y, v)
+
+
+def solve_lower(
+    problem: BilevelProblem, x: Tensor, samples: Samples, y: Tensor, tol: float, max_steps: int = 200
+) -> Tensor:
+    """y*(x) by Newton's method with backtracking on g; x, y and samples as in `hypergradient`."""
+    batch, norm = samples.lower, torch.linalg.vector_norm
+    g_y = grad_y(problem.lower, x, y, batch)
+    small = tol * max(1.0, norm(g_y).item())
+    for _ in range(max_steps):
+        if norm(g_y) <= small:
+            return y
+        # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
+        accuracy = max(tol, min(0.1, norm(g_y).item()))
+        towards = conjugate_gradients(lambda u: hessian_vector(problem, x, y, u, batch), g_y, accuracy)  # noqa: B023
+        g, slope, step = problem.lower(x, y, batch), (g_y @ towards).item(), 1.0
+        while True:
+            y_new = y - step * towards
+            g_y_new = grad_y(problem.lower, x, y_new, batch)
+            # Close to y* g is flat to rounding, so a smaller gradient is progress too.
+            if problem.lower(x, y_new, batch) <= g - 1e-4 * step * slope or norm(g_y_new) <= 0.5 * norm(g_y):
+                break
+            step /= 2
+            if step < 1e-10:
+                raise NotConverged(f"no descent on the lower level; its gradient norm is still {norm(g_y):.3g}")
+        y, g_y = y_new, g_y_new
+    if norm(g_y) <= small:
+        return y
+    raise NotConverged(
+        f"after {max_steps} Newton steps the lower level's gradient norm is {norm(g_y):.3g} > {small:.3g}"
+    )
+
+
+def conjugate_gradients(
+    product: Callable[[Tensor], Tensor], b: Tensor, tol: float, max_steps: int | None = None
+) -> Tensor:
+    """Solve H u = b to ||H u - b|| <= tol ||b||, for a symmetric positive definite H given by its products."""
+    u, r = torch.zeros_like(b), b.clone()
+    p, rr = r.clone(), b @ b
+    goal = tol * torch.linalg.vector_norm(b)
+    for _ in range(max_steps or 10 * b.numel() + 100):
+        if rr.sqrt() <= goal:
+            return u
+        Hp = product(p)
+        curvature = p @ Hp
+        if not curvature > 0:
+            raise NotConverged(f"the lower level is not strongly convex here: curvature {curvature / (p @ p):.3g}")
+        step = rr / curvature
+        u, r = u + step * p, r - step * Hp
+        rr, old = r @ r, rr
+        p = r + (rr / old) * p
+    if rr.sqrt() <= goal:
+        return u
+    raise NotConverged(f"conjugate gradients stopped at residual {rr.sqrt():.3g} > {goal:.3g}")

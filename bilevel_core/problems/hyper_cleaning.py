@@ -1,0 +1,119 @@
+"""Data hyper-cleaning on MNIST: the upper level weighs the training samples, some of which are mislabelled.
+
+    f(lambda, w) = mean over the clean upper set of  CE(w . image, label)
+    g(lambda, w) = mean over the noisy lower set of  sigmoid(lambda_i) CE(w . image_i, label_i)  +  C ||w||^2
+
+Lower set: training images 0..19999, of which exactly noise * 20000 carry a wrong label, drawn once.
+Upper set: training images 40000..44999 with their true labels. Test set: MNIST's test file.
+w is a linear classifier on 784 normalised pixels and a constant, 10 x 785, flat; f does not depend on lambda.
+The paper's text swaps the names of the two sets; its formula, followed here, puts the weights on the noisy one.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bilevel_core.data import load_mnist
+from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.problems.hyper_representation import MEAN, STD
+
+LOWER, UPPER = slice(0, 20_000), slice(40_000, 45_000)
+
+
+class Images(NamedTuple):
+    pixels: Tensor  # (n, 785), the last column is 1
+    labels: Tensor
+
+
+class HyperCleaning(BilevelProblem):
+    shares_x = False
+
+    def __init__(
+        self,
+        noise: float = 0.1,
+        seed: int = 0,
+        batch_size: int = 100,
+        C: float = 0.001,
+        dtype: torch.dtype = torch.float32,
+    ):
+        if not 0 <= noise <= 1:
+            raise ValueError(f"noise is the fraction of wrong labels and must lie in [0, 1], got {noise}")
+        if not (isinstance(batch_size, int) and batch_size >= 1):
+            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size}")
+        if not C > 0:
+            raise ValueError(f"C must be positive, or the lower level is not strongly convex; got {C}")
+        self.batch_size, self.C = batch_size, C
+        mnist = load_mnist()
+        self.lower_set = _images(mnist.train_images[LOWER], mnist.train_labels[LOWER], dtype)
+        self.upper_set = _images(mnist.train_images[UPPER], mnist.train_labels[UPPER], dtype)
+        self.test_set = _images(mnist.test_images, mnist.test_labels, dtype)
+        self.noisy_labels = mislabel(self.lower_set.labels, noise, torch.Generator().manual_seed(seed))
+        self.is_noisy = self.noisy_labels != self.lower_set.labels
+
+    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """lambda = 0 (all weights 1/2); w normal with variance 2/10 (Kaiming, fan-out), as in the code of the peers."""
+        pixels = self.lower_set.pixels
+        w = torch.randn(10 * pixels.shape[1], generator=generator, dtype=pixels.dtype) * (2 / 10) ** 0.5
+        return torch.zeros(len(pixels), dtype=pixels.dtype), w
+
+    def sample(self, generator: torch.Generator) -> Samples:
+        return Samples(
+            upper=torch.randint(len(self.upper_set.labels), (self.batch_size,), generator=generator),
+            lower=torch.randint(len(self.lower_set.labels), (self.batch_size,), generator=generator),
+        )
+
+    def full(self) -> Samples:
+        return Samples(torch.arange(len(self.upper_set.labels)), torch.arange(len(self.lower_set.labels)))
+
+    def size(self, batch: Tensor) -> int:
+        return len(batch)
+
+    def upper(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+        return cross_entropy(_logits(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
+
+    def lower(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+        logits = _logits(y, self.lower_set.pixels[batch])
+        losses = cross_entropy(logits, self.noisy_labels[batch], reduction="none")
+        return torch.sigmoid(x[batch]) @ losses / len(batch) + self.C * (y @ y)
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Losses and accuracy of w on true labels; mean weights of noisy and clean samples; AUC of finding the noisy."""
+        logits = {name: _logits(y, images.pixels) for name, images in self._sets().items()}
+        losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
+        weights = torch.sigmoid(x)
+        numbers = losses | {
+            "test_accuracy": (logits["test"].argmax(1) == self.test_set.labels).double().mean(),
+            "sigma_noisy": weights[self.is_noisy].mean(),
+            "sigma_clean": weights[~self.is_noisy].mean(),
+            "auc": area_under_curve(-x[self.is_noisy], -x[~self.is_noisy]),
+        }
+        return {name: number.item() for name, number in numbers.items()}
+
+    def _sets(self) -> dict[str, Images]:
+        return {"train": self.lower_set, "upper": self.upper_set, "test": self.test_set}
+
+
+def mislabel(labels: Tensor, noise: float, generator: torch.Generator) -> Tensor:
+    """A copy in which exactly round(noise * n) labels are wrong: each shifted by 1..9 modulo 10, at random."""
+    wrong = torch.randperm(len(labels), generator=generator)[: round(noise * len(labels))]
+    shift = torch.randint(1, 10, wrong.shape, generator=generator)
+    return labels.index_put((wrong,), (labels[wrong] + shift) % 10)
+
+
+def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
+    """P(score of a positive > score of a negative) + P(equal) / 2: 1/2 is chance, 1 perfect; nan if one is empty."""
+    ordered = negative.sort().values
+    below = torch.searchsorted(ordered, positive, right=False)
+    not_above = torch.searchsorted(ordered, positive, right=True)
+    return (below + not_above).double().mean() / (2 * len(negative))
+
+
+def _logits(w: Tensor, pixels: Tensor) -> Tensor:
+    return pixels @ w.view(10, -1).T
+
+
+def _images(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:
+    pixels = (images.flatten(1).to(dtype) / 255 - MEAN) / STD
+    return Images(torch.cat((pixels, torch.ones_like(pixels[:, :1])), 1), labels)

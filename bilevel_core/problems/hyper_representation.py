@@ -1,0 +1,81 @@
+"""Hyper-representation on MNIST: the upper level learns LeNet's features, the lower level its last layer.
+
+    f(x, y) = mean cross-entropy of  y . features_x(image)  over the upper set
+    g(x, y) = the same over the lower set + ridge ||y||^2
+
+x holds everything up to the 84 features (60856 numbers), y the last linear layer (850). The paper states neither the
+sets nor a ridge. As in the code that it follows, the upper set is MNIST's training file (60000) and the lower set its
+test file (10000), so nothing is held out; `held_out=True` splits the training file into 50000 and 10000 instead and
+keeps the test file for testing. Without a ridge g is convex but not strongly convex.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from bilevel_core.data import import_torchvision, load_mnist
+from bilevel_core.modules import Labelled, Modules
+
+MEAN, STD = 0.1307, 0.3081
+
+
+def lenet() -> tuple[nn.Sequential, nn.Linear]:
+    """The features of LeNet-5 on 32 x 32 images, with ReLU and max pooling, and its last layer."""
+    features = nn.Sequential(
+        nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 120, 5), nn.ReLU(), nn.Flatten(),
+        nn.Linear(120, 84), nn.ReLU(),
+    )  # fmt: skip
+    return features, nn.Linear(84, 10)
+
+
+class HyperRepresentation(Modules):
+    def __init__(
+        self, batch_size: int = 256, ridge: float = 0.0, held_out: bool = False, evaluation_size: int = 10_000
+    ):
+        """`evaluation_size`: how many images of each set `evaluate` uses, from its front."""
+        if not evaluation_size >= 1:
+            raise ValueError(f"evaluation_size must be at least 1, got {evaluation_size}")
+        mnist = load_mnist()
+        train = Labelled(_resize(mnist.train_images), mnist.train_labels)
+        test = Labelled(_resize(mnist.test_images), mnist.test_labels)
+        if held_out:
+            upper, lower = (Labelled(*(t[part] for t in train)) for part in (slice(50_000), slice(50_000, None)))
+        else:
+            upper, lower = train, test
+        super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
+        self.evaluation_size = evaluation_size
+        self.sets = {"upper": upper, "lower": lower} | ({"test": test} if held_out else {})
+
+    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """PyTorch's own initialisation of the features, a last layer of zeros."""
+        seed = torch.randint(2**62, (), generator=generator).item()
+        with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator only
+            torch.manual_seed(seed)
+            features, _ = lenet()
+        x = nn.utils.parameters_to_vector(features.parameters()).detach()
+        return x, torch.zeros_like(self.inner.weights())
+
+    def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
+        # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
+        return super().predict(x, y, ((inputs / 255 - MEAN) / STD).to(x.dtype))
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Loss and accuracy on the front of each set."""
+        numbers = {}
+        for name, data in self.sets.items():
+            images, labels = data.inputs[: self.evaluation_size], data.targets[: self.evaluation_size]
+            with torch.no_grad():
+                logits = torch.cat([self.predict(x, y, part) for part in images.split(1000)])
+            numbers[f"{name}_loss"] = cross_entropy(logits, labels).item()
+            numbers[f"{name}_accuracy"] = (logits.argmax(1) == labels).double().mean().item()
+        return numbers
+
+
+def _resize(images: Tensor) -> Tensor:
+    """28 x 28 to 32 x 32 by bilinear interpolation, as bytes, with a channel axis."""
+    import_torchvision()
+    from torchvision.transforms.v2.functional import resize
+
+    return resize(images[:, None], [32, 32], antialias=True)

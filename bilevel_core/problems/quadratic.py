@@ -1,0 +1,112 @@
+"""A quadratic problem: y*, v*, the hypergradient and the minimiser in closed form.
+
+    g(x, y) = y'A y / 2 - y'(B x + b)                  A symmetric, eigenvalues evenly over [mu, L]; ||B|| = 1
+    f(x, y) = ||y - c||^2 / 2 + rho ||x||^2 / 2
+
+    y*(x) = A^-1 (B x + b),   v*(x, y) = A^-1 (y - c),   grad Phi(x) = rho x + B' A^-1 (y*(x) - c)
+
+A draw adds noise with mean zero to all of it: g is scaled by 1 + min(noise, 1) z / 2 with z uniform on [-1, 1], so
+that H and J are noisy and g stays strongly convex, and linear terms noise * n with n standard normal are added.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bilevel_core.problem import BilevelProblem, Samples
+
+
+class UpperNoise(NamedTuple):
+    x: Tensor
+    y: Tensor
+
+
+class LowerNoise(NamedTuple):
+    scale: Tensor
+    y: Tensor
+
+
+class Quadratic(BilevelProblem):
+    shares_x = False
+
+    def __init__(
+        self,
+        dim_x: int = 5,
+        dim_y: int = 10,
+        mu: float = 1.0,
+        L: float = 3.0,
+        rho: float = 0.5,
+        noise: float = 0.0,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float64,
+    ):
+        if not 0 < mu <= L:
+            raise ValueError(f"need 0 < mu <= L, got mu = {mu}, L = {L}")
+        if not (dim_x >= 1 and dim_y >= 1 and rho >= 0 and noise >= 0):
+            raise ValueError(f"need dim_x, dim_y >= 1 and rho, noise >= 0, got {dim_x}, {dim_y}, {rho}, {noise}")
+        self.mu, self.L, self.rho, self.noise = mu, L, rho, noise
+        generator = torch.Generator().manual_seed(seed)
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        rotation, _ = torch.linalg.qr(normal(dim_y, dim_y))
+        self.A = (rotation * torch.linspace(mu, L, dim_y, dtype=torch.float64)) @ rotation.T
+        self.B = normal(dim_y, dim_x)
+        self.B /= torch.linalg.matrix_norm(self.B, 2)
+        self.b, self.c, self.x0 = normal(dim_y), normal(dim_y), normal(dim_x)
+        for name in ("A", "B", "b", "c", "x0"):
+            setattr(self, name, getattr(self, name).to(dtype))
+
+    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        return self.x0.clone(), torch.zeros_like(self.b)
+
+    def sample(self, generator: torch.Generator) -> Samples:
+        def like(vector: Tensor, draw=torch.randn) -> Tensor:
+            return draw(vector.shape, generator=generator, dtype=vector.dtype)
+
+        z = 2 * like(self.b[0], torch.rand) - 1
+        return Samples(
+            upper=UpperNoise(self.noise * like(self.x0), self.noise * like(self.b)),
+            lower=LowerNoise(1 + min(self.noise, 1.0) * z / 2, self.noise * like(self.b)),
+        )
+
+    def full(self) -> Samples:
+        zero, one = torch.zeros_like(self.b), torch.ones_like(self.b[0])
+        return Samples(UpperNoise(torch.zeros_like(self.x0), zero), LowerNoise(one, zero))
+
+    def upper(self, x: Tensor, y: Tensor, batch: UpperNoise) -> Tensor:
+        r = y - self.c
+        return (r @ r + self.rho * (x @ x)) / 2 + batch.x @ x + batch.y @ y
+
+    def lower(self, x: Tensor, y: Tensor, batch: LowerNoise) -> Tensor:
+        return batch.scale * (y @ (self.A @ y) / 2 - y @ (self.B @ x + self.b)) - batch.y @ y
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        return {
+            "objective": self.objective(x).item(),
+            "hypergradient_norm": torch.linalg.vector_norm(self.hypergradient(x)).item(),
+            "lower_error": torch.linalg.vector_norm(y - self.y_star(x)).item(),
+        }
+
+    def objective(self, x: Tensor) -> Tensor:
+        """Phi(x)."""
+        return self.upper(x, self.y_star(x), self.full().upper)
+
+    def y_star(self, x: Tensor) -> Tensor:
+        return torch.linalg.solve(self.A, self.B @ x + self.b)
+
+    def v_star(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        """The solution of H v = grad_y f at (x, y), by default at (x, y*(x))."""
+        return torch.linalg.solve(self.A, (self.y_star(x) if y is None else y) - self.c)
+
+    def hypergradient(self, x: Tensor) -> Tensor:
+        return self.rho * x + self.B.T @ self.v_star(x)
+
+    @property
+    def minimiser(self) -> Tensor:
+        """The x where grad Phi = 0 (unique when rho > 0 or B has full column rank)."""
+        M = torch.linalg.solve(self.A, self.B)
+        curvature = self.rho * torch.eye(len(self.x0), dtype=self.A.dtype) + M.T @ M
+        return torch.linalg.solve(curvature, M.T @ (self.c - torch.linalg.solve(self.A, self.b)))

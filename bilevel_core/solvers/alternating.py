@@ -1,0 +1,29 @@
+"""The control: alternating stochastic gradient descent, with no second-order term at all.
+
+    y_{t+1} = y_t - beta_t grad_y g(x_t, y_t)
+    x_{t+1} = x_t - alpha_t grad_x f(x_t, y_{t+1})
+
+It ignores how y* moves with x, so it is no bilevel method: what it reaches shows what the implicit term is worth.
+Where f depends on y only, as in data hyper-cleaning, x never moves. Cost of a step: 2 gradients. v is unused.
+"""
+
+from dataclasses import dataclass, replace
+
+from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, generator_at, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alternating(Solver):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
+
+    def step(self, problem: BilevelProblem, state: State) -> State:
+        generator = generator_at(state)
+        alpha, beta = self.at(state.t, "alpha", "beta")
+        samples = draw(problem, generator)
+        y = state.y - beta * grad_y(problem.lower, state.x, state.y, samples.lower)
+        x = state.x - alpha * grad_x(problem.upper, state.x, y, samples.upper)
+        return replace(state, x=x, y=y, t=state.t + 1, rng=generator.get_state())

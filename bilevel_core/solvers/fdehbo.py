@@ -1,0 +1,27 @@
+"""FdeHBO: FMBO with the products H v and J v replaced by central differences of first-order gradients.
+
+Yang, Xiao, Ji (2023), "Achieving O(eps^-1.5) complexity in Hessian/Jacobian-free stochastic bilevel
+optimization", Algorithm 1, equations def:htg, def:htR_free, def:htf_free, def:H, def:J.
+
+    H v ~ [grad_y g(x, y + delta v) - grad_y g(x, y - delta v)] / (2 delta)
+    J v ~ [grad_x g(x, y + delta v) - grad_x g(x, y - delta v)] / (2 delta)      same batch at both signs
+
+and the update of FMBO. Cost of a step: 14 gradients, no second derivative (7 at t = 0).
+"""
+
+from dataclasses import dataclass
+
+from bilevel_core.directions import Directions, ThreeSamples, finite_difference
+from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.schedules import Rate
+from bilevel_core.solvers.fmbo import FMBO, Point
+from bilevel_core.solvers.solver import POSITIVE, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class FdeHBO(FMBO):
+    delta: Rate = option(0.01, POSITIVE)
+
+    def directions(self, problem: BilevelProblem, point: Point, samples: Samples | ThreeSamples, t: int) -> Directions:
+        (delta,) = self.at(t, "delta")
+        return finite_difference(problem, *point, samples, delta)

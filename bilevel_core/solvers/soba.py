@@ -1,0 +1,37 @@
+"""SOBA: one plain stochastic step of each variable along its exact direction.
+
+Dagréou, Ablin, Vaiter, Moreau (2022), "A framework for bilevel optimization that enables stochastic and
+global variance reduction algorithms", Algorithm 1.
+
+    y_{t+1} = y_t - beta_t d_y,   v_{t+1} = v_t - lam_t d_v,   x_{t+1} = x_t - alpha_t d_x
+
+Cost of a step: 3 gradients, 1 H v, 1 J v. It is FMBO with eta = 1 and no projection.
+Here v approximates H^-1 grad_y f; the paper of SOBA writes the opposite sign. It has beta = lam.
+"""
+
+from dataclasses import dataclass, replace
+
+from bilevel_core.directions import exact
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.solver import POSITIVE, SingleLoop, State, generator_at, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class SOBA(SingleLoop):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
+    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
+
+    def step(self, problem: BilevelProblem, state: State) -> State:
+        generator = generator_at(state)
+        alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
+        d = exact(problem, state.x, state.y, state.v, self.draw(problem, generator))
+        return replace(
+            state,
+            y=state.y - beta * d.y,
+            v=state.v - lam * d.v,
+            x=state.x - alpha * d.x,
+            t=state.t + 1,
+            rng=generator.get_state(),
+        )

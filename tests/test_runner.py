@@ -1,0 +1,228 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pandas as pd
+import pytest
+import torch
+
+from bilevel_core import FMBO, FdeHBO, run
+from bilevel_core.files import write_atomically
+from bilevel_core.problems import Quadratic
+
+TIMES = ["cpu_seconds", "wall_seconds"]
+
+
+def same_state(a, b):
+    flat = lambda s: [s.x, s.y, s.v, s.rng, *s.before, *s.h]  # noqa: E731
+    return a.t == b.t and all(torch.equal(p, q) for p, q in zip(flat(a), flat(b), strict=True))
+
+
+def same_history(a, b):
+    pd.testing.assert_frame_equal(a.drop(columns=TIMES), b.drop(columns=TIMES), check_exact=True)
+    return True
+
+
+def quadratic():
+    return Quadratic(noise=0.5)
+
+
+class Ticking(Quadratic):
+    """Does something at its n-th draw, and spends time in evaluate."""
+
+    def __init__(self, when=None, what=None, pause=0.0):
+        super().__init__(noise=0.5)
+        self.drawn, self.when, self.what, self.pause = -1, when, what, pause  # init checks with one draw
+
+    def sample(self, generator):
+        self.drawn += 1
+        if self.drawn == self.when:
+            self.what()
+        return super().sample(generator)
+
+    def evaluate(self, x, y):
+        end = time.process_time() + self.pause
+        while time.process_time() < end:
+            pass
+        return super().evaluate(x, y)
+
+
+def test_history_has_the_promised_columns_and_rows():
+    result = run(quadratic(), FdeHBO(), seed=1, steps=25, every=10, progress=False)
+    history = result.history
+    assert list(history) == [
+        "step", *TIMES, "samples", "gradients", "Hv", "Jv", "objective", "hypergradient_norm", "lower_error",
+    ]  # fmt: skip
+    assert list(history.step) == [0, 10, 20, 25]
+    assert list(history.samples) == [0, 20, 40, 50]
+    assert list(history.gradients) == [0, 7 + 9 * 14, 7 + 19 * 14, 7 + 24 * 14]
+    assert list(history.Hv) == list(history.Jv) == [0, 0, 0, 0]
+    assert history.cpu_seconds.is_monotonic_increasing
+    assert result.stop == "steps"
+    assert result.diverged_at is None
+    assert result.state.t == 25
+    last = quadratic().evaluate(result.state.x, result.state.y)
+    assert history.iloc[-1][list(last)].to_dict() == last
+
+
+def test_a_run_is_the_steps_one_after_the_other():
+    solver, problem = FMBO(), quadratic()
+    state = solver.init(problem, 3)
+    for _ in range(17):
+        state = solver.step(problem, state)
+    assert same_state(state, run(problem, solver, 3, steps=17, progress=False).state)
+
+
+def test_evaluation_is_not_on_the_clock():
+    history = run(Ticking(pause=0.05), FMBO(), steps=20, every=1, progress=False).history
+    assert history.cpu_seconds.iloc[-1] < 0.5  # 21 evaluations spent 1.05 s
+
+
+def test_a_budget_in_seconds():
+    result = run(quadratic(), FMBO(), seconds=0.3, progress=False)
+    assert result.stop == "seconds"
+    assert 0.3 <= result.history.cpu_seconds.iloc[-1] < 0.5
+    assert 20 < len(result.history) < 103
+    assert result.history.step.is_monotonic_increasing
+
+
+def test_divergence_is_recorded_with_its_step():
+    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, progress=False)
+    assert result.stop == "diverged"
+    last = result.history.iloc[-1]
+    assert last.step == result.diverged_at == result.state.t + 1 < 1000
+    assert pd.isna(last.objective)
+    assert all(torch.isfinite(part).all() for part in (result.state.x, result.state.y, result.state.v))
+
+
+def test_a_diverged_run_stays_diverged(tmp_path):
+    solver = FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0)
+    results = [
+        run(quadratic(), solver, steps=10_000, progress=False, checkpoint=tmp_path / "run.ckpt") for _ in range(2)
+    ]
+    assert results[1].stop == "diverged"
+    assert results[0].diverged_at == results[1].diverged_at
+    assert same_history(results[0].history, results[1].history)
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_keeps_what_was_done_and_the_resumed_run_is_bit_equal(tmp_path):
+    path = tmp_path / "run.ckpt"
+    whole = run(quadratic(), FdeHBO(), 2, steps=60, every=7, progress=False)
+    part = run(Ticking(32, interrupt), FdeHBO(), 2, steps=60, every=7, progress=False)
+    assert part.stop == "interrupted"
+    assert part.state.t == part.history.step.iloc[-1] == 31
+    for when in (32, 20):  # twice in a row, from where the last one stopped
+        problem = Ticking(when, interrupt)
+        problem.__class__ = type("Quadratic", (Ticking,), {})
+        assert run(problem, FdeHBO(), 2, steps=60, every=7, progress=False, checkpoint=path).stop == "interrupted"
+    resumed = run(quadratic(), FdeHBO(), 2, steps=60, every=7, progress=False, checkpoint=path)
+    assert same_state(whole.state, resumed.state)
+    assert same_history(whole.history, resumed.history)
+
+
+def test_a_killed_run_resumes_bit_equal(tmp_path):
+    path = tmp_path / "run.ckpt"
+    script = textwrap.dedent(f"""
+        import torch
+        torch.set_num_threads(1)
+        from bilevel_core import FdeHBO, run
+        from bilevel_core.problems import Quadratic
+        run(Quadratic(noise=0.5), FdeHBO(), 4, steps=10**6, every=5, progress=False, checkpoint={str(path)!r})
+    """)
+    process = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 120
+    while not path.exists() or torch.load(path, weights_only=True)["state"]["t"] < 20:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = torch.load(path, weights_only=True)["state"]["t"]
+    assert done % 5 == 0
+    steps = done + 12
+    resumed = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False, checkpoint=path)
+    whole = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False)
+    assert same_state(whole.state, resumed.state)
+    assert same_history(whole.history, resumed.history)
+
+
+def test_a_finished_run_is_not_run_again(tmp_path):
+    first = run(quadratic(), FMBO(), steps=9, progress=False, checkpoint=tmp_path / "run.ckpt")
+    untouched = Ticking(0, interrupt)
+    untouched.__class__ = type("Quadratic", (Ticking,), {})
+    untouched.drawn = 0
+    again = run(untouched, FMBO(), steps=9, progress=False, checkpoint=tmp_path / "run.ckpt")
+    assert again.stop == "steps"
+    pd.testing.assert_frame_equal(first.history, again.history)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(quadratic(), FMBO(), 0, steps=3, progress=False, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to another run: its seed is 0, now it is 1"):
+        run(quadratic(), FMBO(), 1, steps=3, progress=False, checkpoint=path)
+    with pytest.raises(ValueError, match="its solver is FMBO"):
+        run(quadratic(), FMBO(r_v=3.0), 0, steps=3, progress=False, checkpoint=path)
+    with pytest.raises(ValueError, match=r"another problem: it holds a \(5,\)"):
+        run(Quadratic(dim_x=4), FMBO(), 0, steps=3, progress=False, checkpoint=path)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(quadratic(), FMBO(), 0, steps=3, progress=False, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match=r"run.ckpt is not a checkpoint of a run .*move it away"):
+        run(quadratic(), FMBO(), 0, steps=3, progress=False, checkpoint=path)
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "deep" / "file"
+    write_atomically(path, b"old")
+    monkeypatch.setattr(os, "replace", lambda *a: interrupt())
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in path.parent.iterdir()] == ["file"]
+
+
+def test_the_bar_shows_loss_and_rate(capsys):
+    run(quadratic(), "FMBO", steps=20)
+    shown = capsys.readouterr().err
+    assert "FMBO" in shown
+    assert "20/20" in shown
+    assert "step/s" in shown
+    assert "objective=" in shown
+    run(quadratic(), "SOBA", seconds=0.05)
+    assert "s CPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "either steps or seconds"),
+        ({"steps": 3, "seconds": 1.0}, "either steps or seconds"),
+        ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
+        ({"steps": -5}, "steps must be"),
+        ({"steps": 2.5}, "steps must be"),
+        ({"steps": 3, "every": 0}, "every must be"),
+        ({"seconds": 0}, "seconds must be a positive number"),
+        ({"seconds": float("inf")}, "seconds must be a positive number"),
+    ],
+)
+def test_bad_budgets_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        run(quadratic(), FMBO(), progress=False, **arguments)
+
+
+def test_unknown_solvers_are_refused():
+    with pytest.raises(ValueError, match="unknown solver 'SGD'"):
+        run(quadratic(), "SGD", steps=1)
+    with pytest.raises(ValueError, match="must be a Solver or the name of one"):
+        run(quadratic(), FMBO, steps=1)
