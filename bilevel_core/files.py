@@ -1,7 +1,6 @@
 """Files that are either wholly there or not at all."""
 
 import os
-import tempfile
 from pathlib import Path
 
 
@@ -9,13 +8,13 @@ def write_atomically(path: str | os.PathLike, content: bytes) -> None:
     """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

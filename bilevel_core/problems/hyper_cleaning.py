@@ -79,7 +79,7 @@ class HyperCleaning(BilevelProblem):
         return torch.sigmoid(x[batch]) @ losses / len(batch) + self.C * (y @ y)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Losses and accuracy of w on true labels; mean weights of noisy and clean samples; AUC of finding the noisy."""
+        """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
         logits = {name: _logits(y, images.pixels) for name, images in self._sets().items()}
         losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
         weights = torch.sigmoid(x)

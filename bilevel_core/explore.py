@@ -1,0 +1,153 @@
+"""Sliders that live twice: with a kernel they are widgets, on a printed page they turn precomputed frames.
+
+    explore(draw, alt="...", delta=[0.01, 0.1, 1.0], r_v=[1, 10])
+
+`draw(delta=..., r_v=...)` returns a matplotlib figure. The result shows itself in a notebook; the stored output holds
+every frame, so that the built book needs no kernel, no network and no library. Equal figures give equal bytes.
+"""
+
+import base64
+import hashlib
+import html
+import io
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets
+from matplotlib.figure import Figure
+from PIL import Image
+
+DPI, COLOURS = 130, 64  # a palette keeps a page of frames light
+ENCODING = "data:image/png;base64,"
+
+
+def explore(
+    draw: Callable[..., Figure],
+    alt: str | Callable[..., str],
+    start: dict[str, Any] | None = None,
+    **grid: Sequence[Any],
+) -> "Explore":
+    """One slider for each name in `grid` over its values; `start` says where sliders stand first.
+
+    `alt` describes the picture in words: a text, or a function of the sliders' values that returns one.
+    """
+    return Explore(draw, alt, start or {}, grid)
+
+
+class Explore:
+    """See `explore`."""
+
+    def __init__(self, draw: Callable[..., Figure], alt: str | Callable[..., str], start: dict, grid: dict):
+        if not 1 <= len(grid) <= 2 or any(len(values) < 2 for values in grid.values()):
+            shape = {name: len(values) for name, values in grid.items()}
+            raise ValueError(f"explore takes one or two sliders of at least two values each, got {shape or 'none'}")
+        for name, value in start.items():
+            if value not in list(grid.get(name, [])):
+                raise ValueError(f"start says {name} = {value!r}, which is not among the values of a slider")
+        self.draw, self.alt = draw, alt
+        self.grid = {name: list(values) for name, values in grid.items()}
+        self.first = [values.index(start.get(name, values[0])) for name, values in self.grid.items()]
+        self._frames: dict[tuple[int, ...], bytes] = {}
+
+    def values(self, at: Sequence[int]) -> dict[str, Any]:
+        return {name: values[i] for (name, values), i in zip(self.grid.items(), at, strict=True)}
+
+    def frame(self, at: Sequence[int]) -> bytes:
+        """The picture at these positions of the sliders, as a PNG with few colours."""
+        if (at := tuple(at)) not in self._frames:
+            self._frames[at] = _png(self.draw(**self.values(at)))
+        return self._frames[at]
+
+    def describe(self, at: Sequence[int]) -> str:
+        values = self.values(at)
+        if callable(self.alt):
+            return self.alt(**values)
+        return f"{self.alt} Here " + ", ".join(f"{name} = {_label(value)}" for name, value in values.items()) + "."
+
+    def widget(self) -> ipywidgets.Widget:
+        """The live form: moving a slider asks the kernel for the picture."""
+        sliders = [
+            ipywidgets.SelectionSlider(
+                options=[(_label(value), i) for i, value in enumerate(values)], index=first, description=name
+            )
+            for (name, values), first in zip(self.grid.items(), self.first, strict=True)
+        ]
+        picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="36rem"))
+
+        def show(_: Any = None) -> None:
+            picture.value = self.frame([slider.value for slider in sliders])
+
+        for slider in sliders:
+            slider.observe(show, "value")
+        show()
+        return ipywidgets.VBox([ipywidgets.HBox(sliders), picture])
+
+    def page(self) -> str:
+        """The printed form: HTML that holds every frame and needs nothing else."""
+        places = list(itertools.product(*(range(len(values)) for values in self.grid.values())))
+        data = {
+            "labels": [[_label(value) for value in values] for values in self.grid.values()],
+            "alts": [self.describe(at) for at in places],
+            "frames": [base64.b64encode(self.frame(at)).decode() for at in places],
+        }
+        text = json.dumps(data).replace("</", "<\\/")  # must not end the script element early
+        controls = "".join(
+            f"<label><span>{html.escape(name)}</span>"
+            f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="{first}">'
+            f"<output>{html.escape(_label(values[first]))}</output></label>"
+            for (name, values), first in zip(self.grid.items(), self.first, strict=True)
+        )
+        return _PAGE.format(
+            mark="explore-" + hashlib.sha256(text.encode()).hexdigest()[:12],
+            controls=controls,
+            alt=html.escape(self.describe(self.first)),
+            first=ENCODING + base64.b64encode(self.frame(self.first)).decode(),
+            data=text,
+            encoding=ENCODING,
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle = self.widget()._repr_mimebundle_()
+        bundle = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
+        return bundle | {"text/html": self.page(), "text/plain": f"explore({', '.join(self.grid)})"}
+
+
+def _label(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _png(figure: Figure) -> bytes:
+    full, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(full, format="png", dpi=DPI)
+    Image.open(full).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+        small, "PNG", optimize=True
+    )
+    return small.getvalue()
+
+
+_PAGE = """<figure class="explore {mark}" data-lm-suppress-shortcuts="true">
+<div class="explore-controls">{controls}</div>
+<img alt="{alt}" src="{first}">
+<script type="application/json">{data}</script>
+<script>document.querySelectorAll("figure.{mark}:not([data-ready])").forEach(function (figure) {{
+  figure.dataset.ready = "yes";
+  var data = JSON.parse(figure.querySelector("script").textContent);
+  var picture = figure.querySelector("img");
+  var sliders = figure.querySelectorAll("input"), shown = figure.querySelectorAll("output");
+  function show() {{
+    var k = 0;
+    sliders.forEach(function (slider, i) {{
+      var label = data.labels[i][slider.value];
+      k = k * data.labels[i].length + Number(slider.value);
+      shown[i].textContent = label;
+      slider.setAttribute("aria-valuetext", label);
+    }});
+    picture.src = "{encoding}" + data.frames[k];
+    picture.alt = data.alts[k];
+  }}
+  sliders.forEach(function (slider) {{ slider.addEventListener("input", show); }});
+  show();
+}});</script>
+</figure>"""
