@@ -124,7 +124,7 @@ def _first_order(loss, x: Tensor, y: Tensor, batch: Any, of: str) -> Tensor:
 
 def _product(problem, x, y, v, batch, delta, of: str) -> Tensor:
     _check_point(x, y, v)
-    x, y = _leaf(x), _leaf(y)
+    x, y = _leaf(x) if of == "x" else x.detach(), _leaf(y)  # H v needs no graph of what depends on x alone
     with torch.enable_grad():
         if delta is None:
             (g_y,) = _grad(check_scalar("lower", problem.lower(x, y, batch)), y, differentiable=True)

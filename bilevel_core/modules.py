@@ -43,7 +43,7 @@ def from_modules(
 
 
 class Modules(BilevelProblem):
-    """See `from_modules`. Batches are index tensors, drawn uniformly with replacement."""
+    """See `from_modules`. Batches are index tensors, drawn uniformly with replacement, or a slice of all."""
 
     def __init__(
         self,
@@ -60,6 +60,7 @@ class Modules(BilevelProblem):
         if not ridge >= 0:
             raise ValueError(f"ridge must not be negative, got {ridge}")
         self.outer, self.inner = _Flat("outer", outer), _Flat("inner", inner)
+        self.x_blocks = tuple(shape.numel() for shape in self.outer.shapes.values())
         self.loss, self.batch_size, self.ridge = loss, batch_size, ridge
         self.upper_data = _in_memory("upper_data", upper_data)
         self.lower_data = _in_memory("lower_data", lower_data)
@@ -76,18 +77,18 @@ class Modules(BilevelProblem):
         )
 
     def full(self) -> Samples:
-        return Samples(torch.arange(len(self.upper_data.targets)), torch.arange(len(self.lower_data.targets)))
+        return Samples(range_of(self.upper_data.targets), range_of(self.lower_data.targets))
 
-    def size(self, batch: Tensor) -> int:
-        return len(batch)
+    def size(self, batch: Tensor | slice) -> int:
+        return batch.stop if isinstance(batch, slice) else len(batch)
 
     def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
         return self.inner(y, self.outer(x, inputs))
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
         return self._loss(x, y, self.upper_data, batch)
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
         loss = self._loss(x, y, self.lower_data, batch)
         return loss + self.ridge * (y @ y) if self.ridge else loss
 
@@ -99,9 +100,14 @@ class Modules(BilevelProblem):
                 "lower_loss": self.lower(x, y, full.lower).item(),
             }
 
-    def _loss(self, x: Tensor, y: Tensor, data: Labelled, batch: Tensor) -> Tensor:
-        batch = batch.to(data.targets.device)
+    def _loss(self, x: Tensor, y: Tensor, data: Labelled, batch: Tensor | slice) -> Tensor:
+        batch = batch.to(data.targets.device) if isinstance(batch, Tensor) else batch
         return self.loss(self.predict(x, y, data.inputs[batch]), data.targets[batch])
+
+
+def range_of(targets: Tensor) -> slice:
+    """The batch of all data points: a slice, which is taken without copying anything."""
+    return slice(0, len(targets))
 
 
 class _Flat:

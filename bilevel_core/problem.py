@@ -25,6 +25,9 @@ class BilevelProblem(ABC):
     # should compute that part once and vectorise the rest over y. Where little does, one y after the other is faster.
     shares_x: bool = True
 
+    # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
+    x_blocks: tuple[int, ...] | None = None
+
     @abstractmethod
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """The first iterates x_0 and y_0."""

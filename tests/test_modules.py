@@ -33,7 +33,7 @@ def test_the_losses_and_gradients_are_those_of_the_modules(parts, generator):
     inputs, targets = (t[samples.upper] for t in upper_data)
     torch.testing.assert_close(problem.upper(x, y, samples.upper), loss(inner(outer(inputs)), targets))
     assert problem.size(samples.upper) == 8
-    assert len(problem.full().lower) == 30
+    assert problem.size(problem.full().lower) == 30
 
 
 def test_datasets_and_tensors_are_the_same(parts, generator):

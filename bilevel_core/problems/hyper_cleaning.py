@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bilevel_core.data import load_mnist
+from bilevel_core.modules import range_of
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
@@ -65,18 +66,18 @@ class HyperCleaning(BilevelProblem):
         )
 
     def full(self) -> Samples:
-        return Samples(torch.arange(len(self.upper_set.labels)), torch.arange(len(self.lower_set.labels)))
+        return Samples(range_of(self.upper_set.labels), range_of(self.lower_set.labels))
 
-    def size(self, batch: Tensor) -> int:
-        return len(batch)
+    def size(self, batch: Tensor | slice) -> int:
+        return batch.stop if isinstance(batch, slice) else len(batch)
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
         return cross_entropy(_logits(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
+    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
         logits = _logits(y, self.lower_set.pixels[batch])
         losses = cross_entropy(logits, self.noisy_labels[batch], reduction="none")
-        return torch.sigmoid(x[batch]) @ losses / len(batch) + self.C * (y @ y)
+        return torch.sigmoid(x[batch]) @ losses / len(losses) + self.C * (y @ y)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""

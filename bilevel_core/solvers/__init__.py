@@ -1,10 +1,22 @@
 """Every method, one file each, under the name that the paper gives it."""
 
+from bilevel_core.solvers.aid_fp import AIDFP
 from bilevel_core.solvers.alternating import Alternating
+from bilevel_core.solvers.amigo import AmIGO
+from bilevel_core.solvers.bsa import BSA
+from bilevel_core.solvers.f2sa import F2SA
+from bilevel_core.solvers.f3sa import F3SA
 from bilevel_core.solvers.fdehbo import FdeHBO
 from bilevel_core.solvers.fmbo import FMBO
+from bilevel_core.solvers.fsla import FSLA
+from bilevel_core.solvers.mrbo import MRBO
+from bilevel_core.solvers.pzobo import PZOBO
+from bilevel_core.solvers.reverse import Reverse
 from bilevel_core.solvers.soba import SOBA
 from bilevel_core.solvers.solver import Solver, State
+from bilevel_core.solvers.stocbio import StocBiO
+from bilevel_core.solvers.sustain import SUSTAIN
+from bilevel_core.solvers.vrbo import VRBO
 
 
 class _Solvers(dict[str, type[Solver]]):
@@ -17,8 +29,20 @@ SOLVERS: dict[str, type[Solver]] = _Solvers(
         "FdeHBO": FdeHBO,
         "FMBO": FMBO,
         "SOBA": SOBA,
+        "FSLA": FSLA,
+        "AID-FP": AIDFP,
+        "reverse": Reverse,
+        "stocBiO": StocBiO,
+        "BSA": BSA,
+        "AmIGO": AmIGO,
+        "MRBO": MRBO,
+        "VRBO": VRBO,
+        "SUSTAIN": SUSTAIN,
+        "PZOBO-S": PZOBO,
+        "F2SA": F2SA,
+        "F3SA": F3SA,
         "alternating": Alternating,
     }
 )
 
-__all__ = ["FMBO", "SOBA", "SOLVERS", "Alternating", "FdeHBO", "Solver", "State"]
+__all__ = ["SOLVERS", "Solver", "State", *(method.__name__ for method in SOLVERS.values())]

@@ -23,6 +23,7 @@ class Allowed(NamedTuple):
 
 POSITIVE = Allowed("a positive number", lambda value: 0 < value < float("inf"))
 UNIT = Allowed("a number in [0, 1]", lambda value: 0 <= value <= 1)
+COUNT = Allowed("a whole number of at least 1", lambda value: isinstance(value, int) and value >= 1)
 RADIUS = Allowed("a positive number (inf: no projection)", lambda value: value > 0)
 
 
@@ -119,6 +120,20 @@ def draw(problem: BilevelProblem, generator: torch.Generator) -> Samples:
     """One counted draw."""
     samples = problem.sample(generator)
     count(samples=problem.size(samples.upper) + problem.size(samples.lower))
+    return samples
+
+
+def draw_lower(problem: BilevelProblem, generator: torch.Generator) -> Any:
+    """The lower batch of a draw whose upper batch is not used, and not counted."""
+    batch = problem.sample(generator).lower
+    count(samples=problem.size(batch))
+    return batch
+
+
+def count_full(problem: BilevelProblem, upper: bool = True) -> Samples:
+    """The whole data, counted as samples: both sets, or the lower one only."""
+    samples = problem.full()
+    count(samples=problem.size(samples.lower) + (problem.size(samples.upper) if upper else 0))
     return samples
 
 

@@ -1,0 +1,50 @@
+"""F2SA: first-order only, by a penalty: y minimises f + lambda g, z minimises g, and lambda grows.
+
+Kwon, Kwon, Wright, Nowak (2023), "A fully first-order method for stochastic bilevel optimization", Algorithm 1.
+
+    z <- z - gamma grad_y g(x, z)                                                    `inner` times
+    y <- y - beta (grad_y f(x, y) + lambda grad_y g(x, y))                           `inner` times
+    x <- x - alpha (grad_x f(x, y) + lambda (grad_x g(x, y) - grad_x g(x, z)))       at the new y and z
+
+lambda is `multiplier`, a schedule that grows. Its bias in the hypergradient is O(1 / lambda); beta lambda L must
+stay below 2. Cost of a step: 3 inner + 3 gradients, fresh draws for every one. v is reported as lambda (z - y),
+which tends to v*.
+"""
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, draw_lower, generator_at, option
+
+
+@dataclass(frozen=True)
+class F2SAState(State):
+    z: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class F2SA(Solver):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
+    beta: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
+    gamma: Rate = option(Power(0.5, p=1 / 3), POSITIVE)
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE)
+    inner: int = option(5, COUNT)
+
+    def _first(self, problem: BilevelProblem, state: State) -> F2SAState:
+        return F2SAState(**vars(state), z=state.y)
+
+    def step(self, problem: BilevelProblem, state: F2SAState) -> F2SAState:
+        generator, x, y, z = generator_at(state), state.x, state.y, state.z
+        alpha, beta, gamma, lam = self.at(state.t, "alpha", "beta", "gamma", "multiplier")
+        for _ in range(self.inner):
+            z = z - gamma * grad_y(problem.lower, x, z, draw_lower(problem, generator))
+            upper, lower = draw(problem, generator)
+            y = y - beta * (grad_y(problem.upper, x, y, upper) + lam * grad_y(problem.lower, x, y, lower))
+        upper, lower = draw(problem, generator)
+        g_x_at_z = grad_x(problem.lower, x, z, draw_lower(problem, generator))
+        d = grad_x(problem.upper, x, y, upper) + lam * (grad_x(problem.lower, x, y, lower) - g_x_at_z)
+        return replace(state, x=x - alpha * d, y=y, v=lam * (z - y), z=z, t=state.t + 1, rng=generator.get_state())

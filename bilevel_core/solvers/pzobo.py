@@ -1,0 +1,79 @@
+"""PZOBO-S: how y* moves with x, by perturbing x at random and solving the lower level again.
+
+Sow, Ji, Liang (2022), "On the convergence theory for Hessian-free bilevel algorithms", Algorithm 2.
+
+    y_T(x): `inner` stochastic gradient steps on g(x, .) from the last y
+    for each of Q directions u:   y_T(x + mu u) by the same number of steps, from the same y, on the same batches
+    d = grad_x f + (1/Q) sum over u of  < (y_T(x + mu u) - y_T(x)) / mu, grad_y f >  u,          u normal
+    x <- x - alpha d
+
+Cost of a step: (1 + Q) inner + 2 gradients, no second derivative. The mean of d is the gradient of x -> f(x,
+y_T(x)) as mu tends to 0, up to the part of the past that `inner` steps forget; its variance grows with the
+dimension of x. v is unused.
+
+`released=True` is the variant of the released MNIST code: Adam in both loops (fresh in the inner one), and u of
+unit norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. Each copy of y
+gets exactly `inner` steps.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.adam import Adam
+from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, draw_lower, generator_at, option
+
+
+@dataclass(frozen=True)
+class PZOBOState(State):
+    adam: Adam
+
+
+@dataclass(frozen=True, kw_only=True)
+class PZOBO(Solver):
+    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE)
+    beta: Rate = option(0.3, POSITIVE)
+    inner: int = option(8, COUNT)
+    Q: int = option(5, COUNT)
+    mu: Rate = option(0.01, POSITIVE)
+    released: bool = False
+
+    def _first(self, problem: BilevelProblem, state: State) -> PZOBOState:
+        return PZOBOState(**vars(state), adam=Adam.zeros(state.x))
+
+    def step(self, problem: BilevelProblem, state: PZOBOState) -> PZOBOState:
+        generator, x = generator_at(state), state.x
+        alpha, beta, mu = self.at(state.t, "alpha", "beta", "mu")
+        # 1. The lower level at x and at Q perturbed points, on the same batches.
+        batches = [draw_lower(problem, generator) for _ in range(self.inner)]
+        y = self.solve(problem, x, state.y, batches, beta)
+        directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
+        responses = [(self.solve(problem, x + mu * u, state.y, batches, beta) - y) / mu for u in directions]
+        # 2. The hypergradient: the direct term, and the change of f through the response to each direction.
+        upper = draw(problem, generator).upper
+        f_y, d = grad_y(problem.upper, x, y, upper), grad_x(problem.upper, x, y, upper)
+        for u, response in zip(directions, responses, strict=True):
+            d = d + (response @ f_y) * u / self.Q
+        # 3. One step of x.
+        step, adam = state.adam.update(d) if self.released else (d, state.adam)
+        return replace(state, x=x - alpha * step, y=y, t=state.t + 1, rng=generator.get_state(), adam=adam)
+
+    def solve(self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: list, beta: float) -> Tensor:
+        adam = Adam.zeros(y)
+        for batch in batches:
+            step = grad_y(problem.lower, x, y, batch)
+            if self.released:
+                step, adam = adam.update(step)
+            y = y - beta * step
+        return y
+
+    def direction(self, problem: BilevelProblem, x: Tensor, generator: torch.Generator) -> Tensor:
+        u = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
+        if not self.released:
+            return u
+        blocks = u.split(problem.x_blocks or [len(x)])
+        return torch.cat([block / torch.linalg.vector_norm(block) for block in blocks])
