@@ -1,4 +1,8 @@
-"""The workshop of the book: `python book/tools.py cover` draws the cover, `... notebooks` executes the chapters."""
+"""The workshop of the book.
+
+python book/tools.py cover                  draws the cover
+python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
+"""
 
 import sys
 from pathlib import Path
@@ -24,9 +28,11 @@ def cover() -> None:
     cover(problem, path).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
 
 
-def notebooks() -> None:
-    """Execute every chapter in a fresh kernel and store its outputs; an unchanged chapter gives an unchanged file."""
+def notebooks(*names: str) -> None:
+    """Execute chapters in fresh kernels and store their outputs; an unchanged chapter gives an unchanged file."""
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
+        if names and not path.name.startswith(names):
+            continue
         notebook = nbformat.read(path, as_version=4)
         print(f"{path.name} ...", flush=True)
         NotebookClient(
@@ -69,6 +75,6 @@ def joined(outputs: list) -> list:
 
 if __name__ == "__main__":
     commands = {"cover": cover, "notebooks": notebooks}
-    if len(sys.argv) != 2 or sys.argv[1] not in commands:
-        sys.exit(f"usage: python book/tools.py {'|'.join(commands)}")
-    commands[sys.argv[1]]()
+    if len(sys.argv) < 2 or sys.argv[1] not in commands:
+        sys.exit(__doc__)
+    commands[sys.argv[1]](*sys.argv[2:])

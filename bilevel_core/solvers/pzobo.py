@@ -43,7 +43,7 @@ class PZOBO(Solver):
     released: bool = False
 
     def _first(self, problem: BilevelProblem, state: State) -> PZOBOState:
-        return PZOBOState(**vars(state), adam=Adam.zeros(state.x))
+        return PZOBOState(**vars(state), adam=Adam.zeros(state.x if self.released else state.x[:0]))
 
     def step(self, problem: BilevelProblem, state: PZOBOState) -> PZOBOState:
         generator, x = generator_at(state), state.x

@@ -1,73 +1,28 @@
-"""Every plot of the book, in one style: legible on a phone, in dark mode, in print and to colour-blind readers.
-
-Figures are narrow and stacked, on an opaque white ground, with the colours of Okabe and Ito; each says its message in
-its title. A function here takes numbers and returns a figure; nothing is computed by a method while drawing.
-"""
+"""Pictures of the one-dimensional valley: Chapter 1 and the cover."""
 
 from collections.abc import Sequence
-from contextlib import contextmanager
-from typing import Any
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
+from bilevel_core.figures.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, house_style, panels
 from bilevel_core.problems.valley import Valley
 from bilevel_core.solvers import State
 
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#F0E442", "#222222",
-)  # fmt: skip
-DEPTH = LinearSegmentedColormap.from_list("depth", ["#2b5d87", "#79a8c9", "#cfe2ec", "#f7f9fa"])
-
-STYLE = {
-    "figure.facecolor": "white",
-    "figure.dpi": 160,
-    "figure.constrained_layout.use": True,
-    "axes.facecolor": "white",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.labelsize": 11,
-    "font.size": 11,
-    "legend.fontsize": 10,
-    "legend.frameon": False,
-    "lines.linewidth": 2,
-    "savefig.facecolor": "white",
-}
-
 XS = torch.linspace(-2.7, 2.4, 500, dtype=torch.float64)
 YS = torch.linspace(-2.1, 2.1, 300, dtype=torch.float64)
-
-
-@contextmanager
-def house_style():
-    """`with house_style(): ...` for plots that are made in a notebook."""
-    with mpl.rc_context(STYLE):
-        yield
-
-
-def panels(rows: int = 1, width: float = 5.4, height: float = 3.4, **options: Any) -> tuple[Figure, Any]:
-    """A figure with stacked axes that only shows when it is returned."""
-    figure, axes = plt.subplots(rows, 1, figsize=(width, height), **options)
-    plt.close(figure)  # or the notebook would show it a second time
-    return figure, axes
 
 
 def landscape(problem: Valley) -> Figure:
     """Above: how far g(x, y) lies over the floor of its valley. Below: f along the floor, which is Phi."""
     with house_style():
         figure, (above, below) = panels(2, height=6.0, sharex=True, height_ratios=[3, 2])
-        _valley(above, problem)
+        draw_valley(above, problem)
         above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
         above.set(xlabel=None, title="For each x the lower level settles at y*(x)")
-        _objective(below, problem)
+        draw_objective(below, problem)
         below.set_title("The upper level sees only the valley floor")
         return figure
 
@@ -85,7 +40,7 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.annotate("f wants y = 1", (problem.a, 6.6), xytext=(5, 0), textcoords="offset points", color=GREEN)
         above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
         above.set_title(f"At x = {x:.1f} the lower level answers y* = {y_star:.2f}")
-        _objective(below, problem)
+        draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
         below.set_title(f"so the upper level pays Φ = {problem.objective(at):.2f}")
         return figure
@@ -95,8 +50,8 @@ def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
     """Where methods go from the same start, in the plane and on Phi."""
     with house_style():
         figure, (above, below) = panels(2, height=6.2, sharex=True, height_ratios=[3, 2])
-        _valley(above, problem, label=False)
-        _objective(below, problem)
+        draw_valley(above, problem, label=False)
+        draw_objective(below, problem)
         for (name, path), colour, marker in zip(paths.items(), (ORANGE, RED), "so", strict=False):
             x, y = _track(path)
             phi = problem.objective(torch.tensor(x)).numpy()
@@ -116,14 +71,14 @@ def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
     with house_style():
         figure, (plane, phi, errors) = panels(3, height=7.4, height_ratios=[3, 1.6, 1.8])
         x, y = _track(path)
-        _valley(plane, problem, label=False)
+        draw_valley(plane, problem, label=False)
         plane.plot(x[: t + 1], y[: t + 1], color=RED, marker="o", markersize=3, linewidth=1.2)
         plane.plot(x[t], y[t], "o", color=RED, markersize=9)
         plane.annotate(
             "", (x[t], problem.y_star(torch.tensor(x[t]))), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5}
         )
         plane.set_title(f"t = {t}: y is on its way to the floor, x along it")
-        _objective(phi, problem)
+        draw_objective(phi, problem)
         phi.plot(x[t], problem.objective(torch.tensor(x[t])), "o", color=RED, markersize=9)
         phi.set_title(f"Φ(x) = {problem.objective(torch.tensor(x[t])):.3f}")
         for (name, error), colour, style in zip(
@@ -152,7 +107,7 @@ def cover(problem: Valley, path: Sequence[State]) -> Figure:
     """The front of the book: a run of FdeHBO through the valley."""
     with house_style():
         figure, axes = panels(width=10, height=4.2)
-        _valley(axes, problem, label=False)
+        draw_valley(axes, problem, label=False)
         x, y = _track(path)
         axes.plot(x, y, color=RED, linewidth=1.6, alpha=0.8)
         axes.scatter(x, y, s=np.linspace(46, 10, len(x)), color=RED, zorder=3, edgecolor="white", linewidth=0.5)
@@ -163,7 +118,7 @@ def cover(problem: Valley, path: Sequence[State]) -> Figure:
         return figure
 
 
-def _valley(axes: Axes, problem: Valley, label: bool = True) -> None:
+def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
     X, Y = torch.meshgrid(XS, YS, indexing="xy")
     floor = problem.y_star(X)
     height = torch.cosh(Y) - problem.s(X) * Y - (torch.cosh(floor) - problem.s(X) * floor)
@@ -176,7 +131,7 @@ def _valley(axes: Axes, problem: Valley, label: bool = True) -> None:
     axes.set(xlim=(XS[0], XS[-1]), ylim=(YS[0], YS[-1]), xlabel="x", ylabel="y")
 
 
-def _objective(axes: Axes, problem: Valley) -> None:
+def draw_objective(axes: Axes, problem: Valley) -> None:
     axes.plot(XS, problem.objective(XS), color=BLACK)
     axes.set(xlim=(XS[0], XS[-1]), ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
 
