@@ -22,28 +22,16 @@ Data = Dataset | tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def from_modules(
-    outer: nn.Module,
-    inner: nn.Module,
-    loss: Loss,
-    upper_data: Data,
-    lower_data: Data,
-    batch_size: int = 256,
-    ridge: float = 0.0,
-) -> "Modules":
+class Modules(BilevelProblem):
     """The problem of learning `outer` so that `inner`, fitted on top of it, does well elsewhere:
 
         f(x, y) = mean of loss(inner_y(outer_x(input)), target) over upper_data
         g(x, y) = the same over lower_data + ridge ||y||^2
 
     `loss(prediction, target)` returns a scalar, the mean over a batch. Data is a torch Dataset of (input, target)
-    pairs or a pair of tensors; it is kept in memory. Iterates start at the weights that the modules have now.
+    pairs or a pair of tensors; it is kept in memory. Iterates start at the weights that the modules have now, and the
+    modules are left alone. Batches are index tensors, drawn uniformly with replacement, or a slice of all.
     """
-    return Modules(outer, inner, loss, upper_data, lower_data, batch_size, ridge)
-
-
-class Modules(BilevelProblem):
-    """See `from_modules`. Batches are index tensors, drawn uniformly with replacement, or a slice of all."""
 
     def __init__(
         self,
@@ -103,6 +91,9 @@ class Modules(BilevelProblem):
     def _loss(self, x: Tensor, y: Tensor, data: Labelled, batch: Tensor | slice) -> Tensor:
         batch = batch.to(data.targets.device) if isinstance(batch, Tensor) else batch
         return self.loss(self.predict(x, y, data.inputs[batch]), data.targets[batch])
+
+
+from_modules = Modules
 
 
 def range_of(targets: Tensor) -> slice:

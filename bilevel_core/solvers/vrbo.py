@@ -16,6 +16,8 @@ reads different blocks of the weights; this file follows the paper.
 
 from dataclasses import dataclass, replace
 
+from torch import Tensor
+
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.pair import NeumannPair, Pair, PairState
@@ -32,19 +34,22 @@ class VRBO(NeumannPair):
     Q: int = option(10, COUNT)
 
     def step(self, problem: BilevelProblem, state: PairState) -> PairState:
-        generator, here, h, v = generator_at(state), Pair(state.x, state.y), state.h, state.v
+        generator, here, h = generator_at(state), Pair(state.x, state.y), state.h
         alpha, beta = self.at(state.t, "alpha", "beta")
-        # 1. A fresh start of the estimates.
-        if state.t % self.period == 0:
-            draws = [self.estimates(problem, here, self.draw(problem, generator)) for _ in range(self.large)]
-            h = Pair(*(sum(parts) / self.large for parts in zip(*(pair for pair, _ in draws), strict=True)))
-            v = sum(part for _, part in draws) / self.large
-        # 2. One step of x, then of y, the estimates carried along.
-        moves = [lambda h: Pair(here.x - alpha * h.x, here.y)]
-        moves += [lambda h: Pair(here.x, here.y - beta * h.y)] * self.inner
-        for move in moves:
-            last, here = here, move(h)
+
+        def carry(h: Pair, last: Pair, here: Pair) -> tuple[Pair, Tensor]:
             samples = self.draw(problem, generator)
             (now, v), (then, _) = self.estimates(problem, here, samples), self.estimates(problem, last, samples)
-            h = Pair(*(past + a - b for past, a, b in zip(h, now, then, strict=True)))
+            return Pair(*(past + a - b for past, a, b in zip(h, now, then, strict=True))), v
+
+        # 1. A fresh start of the estimates.
+        if state.t % self.period == 0:
+            draws = [self.estimates(problem, here, self.draw(problem, generator))[0] for _ in range(self.large)]
+            h = Pair(*(sum(parts) / self.large for parts in zip(*draws, strict=True)))
+        # 2. One step of x, then of y, the estimates carried along.
+        last, here = here, Pair(here.x - alpha * h.x, here.y)
+        h, v = carry(h, last, here)
+        for _ in range(self.inner):
+            last, here = here, Pair(here.x, here.y - beta * h.y)
+            h, v = carry(h, last, here)
         return replace(state, x=here.x, y=here.y, v=v, t=state.t + 1, rng=generator.get_state(), before=here, h=h)
