@@ -95,3 +95,11 @@ class Recording(BilevelProblem):
     def lower(self, x, y, batch):
         self.asked.append(("g", x.detach().clone(), y.detach().clone(), batch))
         return self.inner.lower(x, y, batch)
+
+
+def walk(problem, solver, steps, seed=0):
+    """The state after so many steps."""
+    state = solver.init(problem, seed)
+    for _ in range(steps):
+        state = solver.step(problem, state)
+    return state
