@@ -20,6 +20,7 @@ from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
 
+CLOCK = ("step", "cpu_seconds", "wall_seconds", "samples", "gradients", "Hv", "Jv")  # then what `evaluate` returns
 MARKS = 100  # rows of a history, where `every` does not say otherwise
 
 
@@ -92,7 +93,7 @@ class _Journey:
                         self.record(bar)
             except KeyboardInterrupt:
                 # The file keeps the last regular row: a resumed history equals an uninterrupted one.
-                if self.rows[-1]["step"] < self.state.t:
+                if not self.rows or self.rows[-1]["step"] < self.state.t:
                     self.rows.append(self.row())
                 return self.result("interrupted")
         return self.result(self.stop or ("steps" if self.steps else "seconds"))
@@ -117,16 +118,15 @@ class _Journey:
         self.calls.add(calls)
 
     def row(self) -> dict[str, float]:
-        numbers = self.problem.evaluate(self.state.x, self.state.y)
-        if self.diverged_at is not None:
-            numbers = dict.fromkeys(numbers, math.nan)
-        clock = {"step": self.diverged_at or self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall}
-        return clock | vars(self.calls) | numbers
+        clock = dict(zip(CLOCK, (self.state.t, self.cpu, self.wall, *vars(self.calls).values()), strict=True))
+        if self.diverged_at is not None:  # there is nothing left to evaluate
+            return dict.fromkeys(self.rows[-1], math.nan) | clock | {"step": self.diverged_at}
+        return clock | self.problem.evaluate(self.state.x, self.state.y)
 
     def record(self, bar: tqdm) -> None:
         row = self.row()
         self.rows.append(row)
-        for name in list(row)[3 + len(vars(self.calls)) :][:1]:
+        for name in list(row)[len(CLOCK) :][:1]:
             bar.set_postfix({name: f"{row[name]:.4g}"})
         if self.path is not None:
             self.save()
