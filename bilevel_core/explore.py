@@ -19,7 +19,7 @@ import ipywidgets
 from matplotlib.figure import Figure
 from PIL import Image
 
-DPI, COLOURS = 130, 64  # a palette keeps a page of frames light
+DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
 ENCODING = "data:image/png;base64,"
 
 
@@ -49,7 +49,9 @@ class Explore:
         self.draw, self.alt = draw, alt
         self.grid = {name: list(values) for name, values in grid.items()}
         self.first = [values.index(start.get(name, values[0])) for name, values in self.grid.items()]
+        self.places = list(itertools.product(*(range(len(values)) for values in self.grid.values())))
         self._frames: dict[tuple[int, ...], bytes] = {}
+        self._palette: Image.Image | None = None
 
     def values(self, at: Sequence[int]) -> dict[str, Any]:
         return {name: values[i] for (name, values), i in zip(self.grid.items(), at, strict=True)}
@@ -57,8 +59,27 @@ class Explore:
     def frame(self, at: Sequence[int]) -> bytes:
         """The picture at these positions of the sliders, as a PNG with few colours."""
         if (at := tuple(at)) not in self._frames:
-            self._frames[at] = _png(self.draw(**self.values(at)))
+            small = io.BytesIO()
+            self._picture(at).quantize(palette=self.palette, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+            self._frames[at] = small.getvalue()
         return self._frames[at]
+
+    @property
+    def palette(self) -> Image.Image:
+        """One palette for all frames, or colours would flicker: from the first, the middle and the last of them."""
+        if self._palette is None:
+            some = [self._picture(self.places[i]) for i in (0, len(self.places) // 2, -1)]
+            sheet = Image.new("RGB", (max(p.width for p in some), sum(p.height for p in some)))
+            for i, picture in enumerate(some):
+                sheet.paste(picture, (0, sum(p.height for p in some[:i])))
+            # Maximum coverage keeps the colours of small marks; k-means then moves the palette to the true shades.
+            self._palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+        return self._palette
+
+    def _picture(self, at: Sequence[int]) -> Image.Image:
+        full = io.BytesIO()
+        self.draw(**self.values(at)).savefig(full, format="png", dpi=DPI)
+        return Image.open(full).convert("RGB")
 
     def describe(self, at: Sequence[int]) -> str:
         values = self.values(at)
@@ -86,11 +107,10 @@ class Explore:
 
     def page(self) -> str:
         """The printed form: HTML that holds every frame and needs nothing else."""
-        places = list(itertools.product(*(range(len(values)) for values in self.grid.values())))
         data = {
             "labels": [[_label(value) for value in values] for values in self.grid.values()],
-            "alts": [self.describe(at) for at in places],
-            "frames": [base64.b64encode(self.frame(at)).decode() for at in places],
+            "alts": [self.describe(at) for at in self.places],
+            "frames": [base64.b64encode(self.frame(at)).decode() for at in self.places],
         }
         text = json.dumps(data).replace("</", "<\\/")  # must not end the script element early
         controls = "".join(
@@ -116,15 +136,6 @@ class Explore:
 
 def _label(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _png(figure: Figure) -> bytes:
-    full, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(full, format="png", dpi=DPI)
-    Image.open(full).convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-        small, "PNG", optimize=True
-    )
-    return small.getvalue()
 
 
 _PAGE = """<figure class="explore {mark}" data-lm-suppress-shortcuts="true">
