@@ -6,10 +6,13 @@ RUN := $(VENV)/bin/python
 SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
 PAGES := $(shell find book chapters -type f -not -path '*/.*' -not -path '*/__pycache__/*')
+EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
+SIZE ?= full
+JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
 export OMP_NUM_THREADS = 1
 
-.PHONY: book test lab notebooks cover clean
+.PHONY: book test lab notebooks reproduce cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -26,6 +29,13 @@ lab: $(SETUP)
 
 notebooks: $(SETUP)
 	$(RUN) book/tools.py notebooks
+
+# Runs that are stored in results/ with the same settings are not done again.
+reproduce: $(SETUP)
+	for name in $(EXPERIMENTS); do \
+	  $(RUN) -m bilevel_core reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
+	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
+	done
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

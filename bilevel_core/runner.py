@@ -20,8 +20,8 @@ from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
 
-CLOCK = ("step", "cpu_seconds", "wall_seconds", "samples", "gradients", "Hv", "Jv")  # then what `evaluate` returns
-MARKS = 100  # rows of a history, where `every` does not say otherwise
+CLOCK = ("step", "cpu_seconds", "wall_seconds", "samples", "gradients", "Hv", "Jv")
+METHOD = (*CLOCK, "norm_v")  # then what `evaluate` returns
 
 
 @dataclass(frozen=True)
@@ -45,21 +45,23 @@ def run(
     steps: int | None = None,
     seconds: float | None = None,
     every: int | None = None,
+    rows: int = 100,
     progress: bool = True,
     checkpoint: str | os.PathLike | None = None,
 ) -> Result:
     """Run `solver` (or the one of that name, by default) for `steps` steps, or for `seconds` of its own CPU time.
 
-    The history has a row at t = 0, then every `every` steps (default: about 100 rows), and at the end, with columns
+    The history has a row at t = 0, every `every` steps (default: about `rows` of them) and at the end, with columns
         step, cpu_seconds, wall_seconds      of the algorithm alone: evaluation and files are not on the clock
         samples, gradients, Hv, Jv           counted where they happen
+        norm_v                               of the current v, so that one sees whether a projection is at work
     and what `problem.evaluate` returns. A non-finite iterate ends the run and is recorded. Ctrl-C ends it and keeps
     what was done. With `checkpoint`, the run is saved there at every row and resumed from there if the file exists;
     a resumed run is bit-equal to one that was never interrupted.
     """
     solver = SOLVERS[solver]() if isinstance(solver, str) else solver
-    _check_arguments(solver, steps, seconds, every)
-    journey = _Journey(problem, solver, seed, steps, seconds, every)
+    _check_arguments(solver, steps, seconds, every, rows)
+    journey = _Journey(problem, solver, seed, steps, seconds, every, rows)
     if checkpoint is not None:
         journey.resume(Path(checkpoint))
     return journey.go(progress)
@@ -68,10 +70,10 @@ def run(
 class _Journey:
     """A run under way: the state, the clock, the counters and the rows so far."""
 
-    def __init__(self, problem, solver, seed, steps, seconds, every):
+    def __init__(self, problem, solver, seed, steps, seconds, every, rows):
         self.problem, self.solver, self.seed = problem, solver, seed
         self.steps, self.seconds = steps, seconds
-        self.every = every or (math.ceil(steps / MARKS) if steps else None)
+        self.every, self.rows_wanted = every or (math.ceil(steps / rows) if steps else None), rows
         self.state = solver.init(problem, seed)
         self.cpu = self.wall = 0.0
         self.calls = Calls()
@@ -103,7 +105,7 @@ class _Journey:
 
     def mark(self) -> int:
         """Grows by one whenever a row is due."""
-        return self.state.t // self.every if self.every else int(MARKS * self.cpu / self.seconds)
+        return self.state.t // self.every if self.every else int(self.rows_wanted * self.cpu / self.seconds)
 
     def advance(self) -> None:
         with counting() as calls:
@@ -121,12 +123,13 @@ class _Journey:
         clock = dict(zip(CLOCK, (self.state.t, self.cpu, self.wall, *vars(self.calls).values()), strict=True))
         if self.diverged_at is not None:  # there is nothing left to evaluate
             return dict.fromkeys(self.rows[-1], math.nan) | clock | {"step": self.diverged_at}
-        return clock | self.problem.evaluate(self.state.x, self.state.y)
+        norm_v = torch.linalg.vector_norm(self.state.v).item()
+        return clock | {"norm_v": norm_v} | self.problem.evaluate(self.state.x, self.state.y)
 
     def record(self, bar: tqdm) -> None:
         row = self.row()
         self.rows.append(row)
-        for name in list(row)[len(CLOCK) :][:1]:
+        for name in list(row)[len(METHOD) :][:1]:
             bar.set_postfix({name: f"{row[name]:.4g}"})
         if self.path is not None:
             self.save()
@@ -174,12 +177,12 @@ class _Journey:
             setattr(self, name, content[name])
 
 
-def _check_arguments(solver: Solver, steps: int | None, seconds: float | None, every: int | None) -> None:
+def _check_arguments(solver: Solver, steps: int | None, seconds: float | None, every: int | None, rows: int) -> None:
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
     if (steps is None) == (seconds is None):
         raise ValueError(f"give either steps or seconds, got steps = {steps}, seconds = {seconds}")
-    for name, value in (("steps", steps), ("every", every)):
+    for name, value in (("steps", steps), ("every", every), ("rows", rows)):
         if value is not None and not (isinstance(value, int) and value >= 1):
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     if seconds is not None and not 0 < seconds < math.inf:

@@ -1,5 +1,6 @@
 """Step sizes that change with t. Any callable t -> float is a schedule; a plain float stands for a constant."""
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -31,6 +32,21 @@ class Power:
 
     def __call__(self, t: int) -> float:
         return min(self.cap, self.c * (self.w + t) ** -self.p)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """values[k] from time at[k - 1] on: a step size that is cut at given times."""
+
+    values: tuple[float, ...]
+    at: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.at) + 1 or list(self.at) != sorted(set(self.at)):
+            raise ValueError(f"a Steps schedule needs increasing times and one more value than times, got {self}")
+
+    def __call__(self, t: int) -> float:
+        return self.values[bisect_right(self.at, t)]
 
 
 def theorem(

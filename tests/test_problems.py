@@ -125,6 +125,14 @@ def test_the_start_depends_on_the_generator_only(representation):
     assert not torch.equal(starts[0], starts[2])
 
 
+def test_the_head_starts_at_zero_or_as_pytorch_would():
+    x, y = HyperRepresentation(zero_head=False).start(torch.Generator().manual_seed(5))
+    same_x, zeros = HyperRepresentation().start(torch.Generator().manual_seed(5))
+    assert torch.equal(x, same_x)
+    assert not zeros.any()
+    assert 0.9 / 84**0.5 < y.abs().max() <= 1 / 84**0.5  # uniform on +-1 / sqrt(inputs)
+
+
 def test_a_head_of_zeros_has_the_loss_of_a_guess(representation, generator):
     x, y = representation.start(generator)
     samples = representation.sample(generator)

@@ -54,9 +54,12 @@ def test_history_has_the_promised_columns_and_rows():
     result = run(quadratic(), FdeHBO(), seed=1, steps=25, every=10, progress=False)
     history = result.history
     assert list(history) == [
-        "step", *TIMES, "samples", "gradients", "Hv", "Jv", "objective", "hypergradient_norm", "lower_error",
+        "step", *TIMES, "samples", "gradients", "Hv", "Jv", "norm_v", "objective", "hypergradient_norm", "lower_error",
     ]  # fmt: skip
     assert list(history.step) == [0, 10, 20, 25]
+    assert history.norm_v.iloc[-1] == result.state.v.norm().item()
+    by_rows = run(quadratic(), FdeHBO(), seed=1, steps=25, rows=5, progress=False).history
+    assert list(by_rows.step) == [0, 5, 10, 15, 20, 25]
     assert list(history.samples) == [0, 20, 40, 50]
     assert list(history.gradients) == [0, 7 + 9 * 14, 7 + 19 * 14, 7 + 24 * 14]
     assert list(history.Hv) == list(history.Jv) == [0, 0, 0, 0]

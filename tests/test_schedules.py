@@ -1,6 +1,6 @@
 import pytest
 
-from bilevel_core.schedules import Constant, Power, at, theorem
+from bilevel_core.schedules import Constant, Power, Steps, at, theorem
 
 
 def test_values():
@@ -31,3 +31,14 @@ def test_bad_schedules(bad):
 def test_the_theorem_needs_an_offset():
     with pytest.raises(ValueError, match="w > 1"):
         theorem(w=1)
+
+
+def test_steps_change_exactly_at_their_times():
+    rate = Steps((1e-3, 5e-4, 1e-4), (80, 180))
+    assert [rate(t) for t in (0, 79, 80, 179, 180, 10_000)] == [1e-3, 1e-3, 5e-4, 5e-4, 1e-4, 1e-4]
+
+
+@pytest.mark.parametrize("bad", [((1.0,), (3,)), ((1.0, 2.0, 3.0), (5, 5)), ((1.0, 2.0, 3.0), (5, 4))])
+def test_bad_steps(bad):
+    with pytest.raises(ValueError, match="one more value than times"):
+        Steps(*bad)

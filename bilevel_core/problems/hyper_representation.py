@@ -32,9 +32,15 @@ def lenet() -> tuple[nn.Sequential, nn.Linear]:
 
 class HyperRepresentation(Modules):
     def __init__(
-        self, batch_size: int = 256, ridge: float = 0.0, held_out: bool = False, evaluation_size: int = 10_000
+        self,
+        batch_size: int = 256,
+        ridge: float = 0.0,
+        held_out: bool = False,
+        zero_head: bool = True,
+        evaluation_size: int = 10_000,
     ):
-        """`evaluation_size`: how many images of each set `evaluate` uses, from its front."""
+        """`zero_head`: y_0 = 0, else PyTorch's own start. `evaluation_size`: how many images of each set, from its
+        front, `evaluate` uses."""
         if not evaluation_size >= 1:
             raise ValueError(f"evaluation_size must be at least 1, got {evaluation_size}")
         mnist = load_mnist()
@@ -45,17 +51,16 @@ class HyperRepresentation(Modules):
         else:
             upper, lower = train, test
         super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
-        self.evaluation_size = evaluation_size
+        self.zero_head, self.evaluation_size = zero_head, evaluation_size
         self.sets = {"upper": upper, "lower": lower} | ({"test": test} if held_out else {})
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """PyTorch's own initialisation of the features, a last layer of zeros."""
+        """PyTorch's own initialisation of the features; a last layer of zeros, unless `zero_head` is off."""
         seed = torch.randint(2**62, (), generator=generator).item()
         with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator only
             torch.manual_seed(seed)
-            features, _ = lenet()
-        x = nn.utils.parameters_to_vector(features.parameters()).detach()
-        return x, torch.zeros_like(self.inner.weights())
+            x, y = (nn.utils.parameters_to_vector(net.parameters()).detach() for net in lenet())
+        return x, torch.zeros_like(y) if self.zero_head else y
 
     def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
         # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
@@ -67,7 +72,7 @@ class HyperRepresentation(Modules):
         for name, data in self.sets.items():
             images, labels = data.inputs[: self.evaluation_size], data.targets[: self.evaluation_size]
             with torch.no_grad():
-                logits = torch.cat([self.predict(x, y, part) for part in images.split(1000)])
+                logits = torch.cat([self.predict(x, y, part) for part in images.split(250)])
             numbers[f"{name}_loss"] = cross_entropy(logits, labels).item()
             numbers[f"{name}_accuracy"] = (logits.argmax(1) == labels).double().mean().item()
         return numbers

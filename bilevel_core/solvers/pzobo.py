@@ -12,8 +12,10 @@ y_T(x)) as mu tends to 0, up to the part of the past that `inner` steps forget; 
 dimension of x. v is unused.
 
 `released=True` is the variant of the released MNIST code: Adam in both loops (fresh in the inner one), and u of
-unit norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. Each copy of y
-gets exactly `inner` steps.
+unit norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. There, one Adam
+serves both copies of y and is stepped for each in turn. Since PyTorch 2.0 `zero_grad` removes gradients, so that each
+copy gets exactly `inner` steps; before, it set them to zero, and every step was followed by one on momentum alone:
+`coasting=True`.
 """
 
 from dataclasses import dataclass, replace
@@ -41,6 +43,12 @@ class PZOBO(Solver):
     Q: int = option(5, COUNT)
     mu: Rate = option(0.01, POSITIVE)
     released: bool = False
+    coasting: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.coasting and not self.released:
+            raise ValueError("PZOBO: coasting = True is a property of the released code, give released = True too")
 
     def _first(self, problem: BilevelProblem, state: State) -> PZOBOState:
         return PZOBOState(**vars(state), adam=Adam.zeros(state.x if self.released else state.x[:0]))
@@ -68,6 +76,9 @@ class PZOBO(Solver):
             step = grad_y(problem.lower, x, y, batch)
             if self.released:
                 step, adam = adam.update(step)
+            if self.coasting:
+                further, adam = adam.update(torch.zeros_like(y))
+                step = step + further
             y = y - beta * step
         return y
 

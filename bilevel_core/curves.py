@@ -1,0 +1,44 @@
+"""Stored histories as curves that can be compared: the value of each run at given marks, then mean, min and max."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+
+def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]) -> pd.DataFrame:
+    """One row for each (label, seed), one column for each mark on `axis`: linear between the rows of the history.
+
+    A run that diverged has no value after the last finite row, a run that ended none past its end.
+    """
+
+    def interpolate(run: pd.DataFrame) -> pd.Series:
+        return pd.Series(np.interp(marks, run[axis], run[column], right=np.nan), index=marks)
+
+    return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(interpolate)
+
+
+def band(values: pd.DataFrame) -> pd.DataFrame:
+    """Over the seeds of each label: columns (mean, min, max), each at every mark. A missing run leaves no mean."""
+    groups = values.groupby("label", sort=False)
+    mean = groups.agg(lambda column: column.mean(skipna=False))
+    return pd.concat({"mean": mean, "min": groups.min(), "max": groups.max()}, axis=1)
+
+
+def first_below(table: pd.DataFrame, axis: str, column: str, level: float) -> pd.Series:
+    """For each (label, seed): where `axis` was when `column` was first at most `level`; inf if never."""
+
+    def reached(run: pd.DataFrame) -> float:
+        there = run[run[column] <= level]
+        return there[axis].min() if len(there) else np.inf
+
+    return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(reached)
+
+
+def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
+    """For each (label, seed): the largest climb of `column` above the lowest value before; a measure of instability."""
+
+    def climb(run: pd.DataFrame) -> float:
+        return float((run[column] - run[column].cummin()).max())
+
+    return table.groupby(["label", "seed"], sort=False)[[column]].apply(climb)

@@ -1,0 +1,141 @@
+"""Curves, scores and verdicts from tables that are written by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bilevel_core import experiments
+from bilevel_core.__main__ import main
+from bilevel_core.claims import Verdict, ahead, spread
+from bilevel_core.curves import at_marks, band, first_below, largest_rise
+from bilevel_core.figures.reproduction import race, standings
+from bilevel_core.report import ends, tuning_scores
+
+
+def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):
+    n = len(losses)
+    stop = "seconds" if diverged_at is None else "diverged"
+    return pd.DataFrame(
+        {
+            "step": range(n), "cpu_seconds": seconds, "gradients": [10 * t for t in range(n)], "upper_loss": losses,
+            "label": label, "solver": solver, "seed": seed, "stop": stop,
+            "diverged_at": np.nan if diverged_at is None else diverged_at,
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture
+def table():
+    return pd.concat(
+        [
+            history("A", 0, [0, 10, 20, 30], [8.0, 4.0, 2.0, 1.0]),
+            history("A", 1, [0, 12, 24, 36], [8.0, 6.0, 5.0, 3.0]),
+            history("B", 0, [0, 5, 10, 30], [8.0, 3.0, 3.5, 2.5]),
+            history("B", 1, [0, 5, 10, 30], [8.0, 3.0, 2.0, 2.5]),
+            history("C", 0, [0, 15, 30], [8.0, 1.0, np.nan], diverged_at=2),
+        ],
+        ignore_index=True,
+    )
+
+
+def test_between_two_rows_a_curve_is_straight(table):
+    values = at_marks(table, "cpu_seconds", "upper_loss", [0, 6, 15, 30])
+    assert values.loc[("A", 0)].tolist() == [8.0, 5.6, 3.0, 1.0]
+    assert values.loc[("A", 1)].tolist() == [8.0, 7.0, 5.75, 4.0]
+    assert values.loc[("C", 0)].tolist()[2] == 1.0
+    assert np.isnan(values.loc[("C", 0), 30])  # it had diverged
+    assert np.isnan(at_marks(table, "cpu_seconds", "upper_loss", [32]).loc[("A", 0), 32])  # it had ended
+
+
+def test_a_band_is_mean_and_range_of_the_seeds(table):
+    bands = band(at_marks(table, "cpu_seconds", "upper_loss", [15, 30]))
+    assert bands.loc["A", "mean"].tolist() == [4.375, 2.5]
+    assert bands.loc["A", "min"].tolist() == [3.0, 1.0]
+    assert bands.loc["A", "max"].tolist() == [5.75, 4.0]
+    assert np.isnan(bands.loc["C", ("mean", 30)])
+
+
+def test_first_below_and_largest_rise(table):
+    reached = first_below(table, "cpu_seconds", "upper_loss", 2.0)
+    assert reached["A"].tolist() == [20, np.inf]
+    rises = largest_rise(table, "upper_loss")
+    assert rises["A"].tolist() == [0.0, 0.0]
+    assert rises["B"].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "marks", "verdict"),
+    [
+        ("B", "A", [10, 25], Verdict.HOLDS),
+        ("A", "B", [10, 25], Verdict.FAILS),
+        ("B", "A", [10, 30], Verdict.FAILS),  # 2.5 each
+        ("A", "B", [10, 29, 30], Verdict.FAILS),
+        ("C", "A", [15, 30], Verdict.FAILS),  # it was ahead, and diverged
+        ("A", "C", [15, 30], Verdict.LATE),
+    ],
+)
+def test_verdicts(table, first, second, marks, verdict):
+    assert ahead(table, first, second, "upper_loss", marks) == verdict
+
+
+def test_a_score_is_the_median_of_the_last_quarter(table):
+    scores = tuning_scores(table[table.seed == 0], "upper_loss").set_index("label").score
+    assert scores.to_dict() == {"A": 1.0, "B": 2.5, "C": np.inf}
+
+
+def test_the_table_of_ends(table):
+    found = ends(table, ["upper_loss"])
+    assert found.loc["A", "upper_loss"] == "2.000 (1.000 to 3.000)" == spread(pd.Series([1.0, 3.0]))
+    assert found.loc["C", "diverged"] == 1
+    assert found.loc["C", "upper_loss"].startswith("1.000")
+
+
+def test_a_divergence_is_drawn(table):
+    panel = race(table, ["upper_loss"]).axes[0]
+    crosses = [line for line in panel.lines if line.get_marker() == "x"]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(30, 1.0)]
+    assert panel.get_yscale() == "log"
+    lanes = standings(table, "upper_loss", 15, (1, 10), "t").axes[0]
+    assert [text.get_text() for text in lanes.get_yticklabels()] == ["A", "B", "C"]  # the best on top
+
+
+def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
+    """The file says which values were chosen; the stored scores must say the same."""
+    table = experiments.read("hyper-representation", group="tuning")
+    scores = tuning_scores(table, "upper_loss")
+    chosen = {"FdeHBO": "FdeHBO, tuned", "PZOBO-S": "PZOBO-S, tuned", "F2SA": "F2SA", "F3SA": "F3SA"}
+    runs = experiments.sweep("hyper-representation", "full")
+    main_options = {run.label: run.options for run in runs if run.group == "main"}
+    grid = {run.label: run.options for run in runs if run.group == "tuning"}
+    for solver, rows in scores.groupby("solver"):
+        assert len(rows) == 8
+        if solver in chosen:
+            assert main_options[chosen[solver]] == grid[rows.label.iloc[0]], solver
+
+
+def test_seeds_of_the_tuning_are_not_those_of_the_report():
+    for name in experiments.names():
+        plans = experiments.load(name)["sizes"]["full"]
+        tuned = {seed for plan in plans.values() if plan.get("grid") for seed in plan["seeds"]}
+        reported = {seed for plan in plans.values() if not plan.get("grid") for seed in plan["seeds"]}
+        assert not tuned & reported
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_run_of_the_full_size_is_stored_with_these_settings(name):
+    folder = experiments.results_folder() / name / "full"
+    assert [run.name for run in experiments.sweep(name, "full") if not experiments.is_stored(run, folder)] == []
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_the_report_prints_a_table_and_writes_figures(name, tmp_path, capsys, monkeypatch):
+    source = experiments.results_folder() / name
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "full").mkdir()
+    for group in (source / "full").iterdir():
+        if group.is_dir() and group.name != "figures":
+            (tmp_path / name / "full" / group.name).symlink_to(group)
+    assert main(["report", name, "--results", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "[holds" in printed
+    assert (tmp_path / name / "full" / "figures" / "main_cpu_seconds.png").stat().st_size > 10_000

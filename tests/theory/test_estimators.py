@@ -1,0 +1,127 @@
+"""The momentum estimators: expectations are exact averages over all samples, so every inequality must hold surely."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bilevel_core.directions import Directions
+from bilevel_core.theory import statements
+from bilevel_core.theory.families import coins
+from bilevel_core.theory.statements import Point, take_step
+from theory import instances, powers, steps
+
+etas = powers(-3, 0)
+
+
+@given(instances())
+def test_the_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_ball(instance):
+    assert statements.surrogate_variance(instance.problem, instance.at).holds()
+
+
+@given(steps(), etas)
+def test_the_error_of_the_lower_gradient_estimate_shrinks(step, eta):
+    assert statements.lower_error(*step, eta).holds()
+
+
+@given(steps(), etas)
+def test_the_error_of_the_hypergradient_estimate_shrinks(step, eta):
+    assert statements.upper_error(*step, eta).holds()
+
+
+@given(steps(), etas)
+def test_the_error_of_the_linear_system_estimate_shrinks(step, eta):
+    assert statements.helper_error(*step, eta).holds()
+
+
+@given(steps(), etas)
+def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
+    for name, check in statements.momentum_sharp(*step, eta).items():
+        assert check.holds(), name
+
+
+@given(steps(), etas, powers(-3, 1))
+def test_with_finite_differences_the_errors_shrink_up_to_terms_in_delta(step, eta, delta):
+    problem, step = step
+    room = 10 * statements.rounding(problem, step.to, delta)
+    assert statements.upper_error_free(problem, step, eta, delta).holds(1e-7, room)
+    assert statements.helper_error_free(problem, step, eta, delta).holds(1e-7, room)
+    assert statements.helper_error_free_as_printed(problem, step, eta, delta).holds(1e-7, room)
+
+
+@given(steps(), etas)
+def test_without_averaging_the_past_the_new_error_is_the_plain_variance(step, eta):
+    """eta = 1 forgets h; and the mean of h_{t+1} over samples is the direction plus (1 - eta) e, whatever eta is."""
+    problem, step = step
+    forgetful = statements.momentum(problem, step, 1.0)
+    torch.testing.assert_close(forgetful, problem.directions(*step.to))
+    after, e = statements.momentum(problem, step, eta), statements.errors(problem, step)
+    for h, d, error in zip(after, problem.directions(*step.to), e, strict=True):
+        torch.testing.assert_close(h.mean(0), d.mean(0) + (1 - eta) * error, rtol=1e-9, atol=1e-9)
+
+
+# A point that does not move
+
+
+def at_rest(problem, e):
+    """A step of length zero whose lower estimator is wrong by e."""
+    at = Point(*problem.first, torch.zeros(1, dtype=torch.float64))
+    h = Directions(*(d.mean(0) + e for d in problem.directions(*at)))
+    return take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.0)
+
+
+@given(st.floats(0.01, 1), st.floats(-2, 2), powers(-1, 1))
+def test_at_rest_the_squared_error_is_a_weighted_sum_of_the_old_one_and_the_noise(eta, e, noise):
+    problem = coins(noise, wobble=0.0)
+    after = statements.momentum(problem, at_rest(problem, e), eta).y
+    true = problem.g_y(*problem.first).mean(0)
+    expected = (1 - eta) ** 2 * e**2 + eta**2 * noise**2
+    assert (after - true).square().mean().item() == pytest.approx(expected, rel=1e-9)
+
+
+@given(st.floats(0.01, 0.99), st.floats(0.1, 2))
+def test_at_rest_and_without_noise_every_bound_on_an_error_is_attained(eta, e):
+    """So none of the recursions holds with less than (1 - eta)^2; g is quadratic here, so delta costs nothing."""
+    problem = coins(noise=0.0, wobble=0.0)
+    step, expected = at_rest(problem, e), (1 - eta) ** 2 * e**2
+    for check in (
+        statements.lower_error(problem, step, eta),
+        statements.helper_error(problem, step, eta),
+        statements.upper_error(problem, step, eta),
+        statements.helper_error_free(problem, step, eta, 0.1),
+        statements.upper_error_free(problem, step, eta, 0.1),
+        *statements.momentum_sharp(problem, step, eta).values(),
+        *statements.momentum_sharp(problem, step, eta, 0.1).values(),
+    ):
+        assert check == pytest.approx((expected, expected), rel=1e-9)
+
+
+@pytest.mark.parametrize(("eta", "left"), [(0.9, 0.818), (0.5, 0.333), (0.1, 0.0526)])
+def test_a_constant_eta_leaves_its_share_of_the_variance(eta, left):
+    """All sequences of ten coins, exactly: eta = 0.9, as in the experiment of the paper, keeps 82 per cent."""
+    assert statements.stationary_variance(eta) == pytest.approx(left, abs=5e-4)
+    problem = coins(noise=1.0, wobble=0.0)
+    noise = problem.g_y(*problem.first)  # -1 and +1, each twice
+    flips = torch.tensor(list(itertools.product((0, 1), repeat=10)))
+    h = torch.zeros(len(flips), dtype=torch.float64)
+    for t in range(flips.shape[1]):
+        # The point does not move, so that d(now) - d(before) = 0 on every sample.
+        d = noise[flips[:, t], 0]
+        h = d + (1 - eta) * (h - d)
+    unfinished = (1 - eta) ** (2 * flips.shape[1])
+    assert h.square().mean().item() == pytest.approx((1 - unfinished) * eta / (2 - eta), rel=1e-12)
+
+
+# The same sample at both signs
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.01, 0.001])
+def test_the_same_sample_at_both_signs_keeps_the_variance_independent_of_delta(delta):
+    problem, v = coins(noise=1.0, wobble=0.3), 0.5
+    at = Point(*problem.first, torch.tensor([v], dtype=torch.float64))
+    same = statements.difference_variance(problem, at, delta)
+    independent = statements.difference_variance(problem, at, delta, same=False)
+    assert same == pytest.approx(v**2 * 0.3**2, rel=1e-9)
+    assert independent == pytest.approx(v**2 * 0.3**2 / 2 + 1 / (2 * delta**2), rel=1e-9)

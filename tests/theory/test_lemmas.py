@@ -1,0 +1,290 @@
+"""The lemmas about one point or one step, on random problems; corrected where the print is wrong."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bilevel_core import hypergradient
+from bilevel_core.directions import exact, finite_difference
+from bilevel_core.problem import Samples
+from bilevel_core.theory import statements
+from bilevel_core.theory.constants import ProblemConstants
+from bilevel_core.theory.families import Kink, LogCoshFamily, Ridges, gentle_tilt, normal, spd, spring
+from bilevel_core.theory.statements import STATEMENTS, Point
+from theory import instances, powers, steps
+
+
+def number(value):
+    return torch.tensor([value], dtype=torch.float64)
+
+
+def sharpness(check):
+    """1 if the bound is attained."""
+    return check.truth / check.bound
+
+
+# The families themselves
+
+
+@given(st.integers(2, 6), powers(-2, 1), powers(0, 2), st.integers(0, 2**31))
+def test_random_matrices_have_the_spectrum_they_promise(d, mu, condition, seed):
+    H = spd(mu, mu * condition, d, torch.Generator().manual_seed(seed))
+    spectrum = torch.linalg.eigvalsh(H)
+    assert torch.equal(H, H.T)
+    assert spectrum[0].item() == pytest.approx(mu, rel=1e-10)
+    assert spectrum[-1].item() == pytest.approx(mu * condition, rel=1e-10)
+
+
+def test_a_matrix_of_one_number_has_one_eigenvalue(generator):
+    assert spd(2.0, 2.0, 1, generator).item() == pytest.approx(2.0)
+    with pytest.raises(ValueError, match="no symmetric 1 x 1 matrix"):
+        spd(1.0, 2.0, 1, generator)
+
+
+def test_a_concave_ridge_in_the_lower_level_is_refused():
+    one = torch.ones(1, 1, dtype=torch.float64)
+    with pytest.raises(ValueError, match="must not be negative"):
+        LogCoshFamily(one.view(1, 1, 1), one.view(1, 1, 1), bends=Ridges(-one[0], one, one, one))
+
+
+@pytest.mark.parametrize("delta", [None, 0.1])
+def test_the_directions_of_the_family_are_those_of_the_library_on_every_sample(delta, generator):
+    problem = LogCoshFamily.random(generator, dim_x=3, dim_y=2)
+    x, y = problem.start(generator)
+    v = normal(2, generator=generator)
+    mine = problem.directions(x, y, v, delta)
+    for i in range(problem.n):
+        samples = Samples(i, torch.tensor([i]))  # an index and a tensor of indices
+        theirs = (
+            exact(problem, x, y, v, samples) if delta is None else finite_difference(problem, x, y, v, samples, delta)
+        )
+        for name in ("x", "y", "v"):
+            torch.testing.assert_close(getattr(mine, name)[i], getattr(theirs, name), rtol=1e-11, atol=1e-12)
+
+
+def test_the_truth_of_the_family_is_that_of_the_library(generator):
+    problem = LogCoshFamily.random(generator, dim_x=3, dim_y=2)
+    x, _ = problem.start(generator)
+    found = hypergradient(problem, x, tol=1e-12)
+    torch.testing.assert_close(problem.y_star(x), found.y, rtol=1e-10, atol=1e-11)
+    torch.testing.assert_close(problem.v_star(x, found.y), found.v, rtol=1e-9, atol=1e-11)
+    torch.testing.assert_close(problem.hypergradient(x), found.gradient, rtol=1e-9, atol=1e-11)
+    assert problem.g_y(x, problem.y_star(x)).mean(0).norm() < 1e-13 * problem.constants.L
+
+
+@given(instances())
+def test_the_constants_by_formula_are_never_exceeded(instance):
+    """Assumptions 1 and 2 for every sample: each quotient of differences stays below its constant."""
+    problem, at, other, _ = instance
+    k, z = problem.constants, math.hypot((at.x - other.x).norm(), (at.y - other.y).norm())
+    for derivative, constant in (("g_y", k.L), ("f_x", k.L_fx), ("f_y", k.L_fy)):
+        change = getattr(problem, derivative)(at.x, at.y) - getattr(problem, derivative)(other.x, other.y)
+        assert change.norm(dim=1).max() <= constant * z * (1 + 1e-9)
+    for derivative, constant in (("g_yy", k.L_gyy), ("g_xy", k.L_gxy)):
+        change = getattr(problem, derivative)(at.x, at.y) - getattr(problem, derivative)(other.x, other.y)
+        assert torch.linalg.matrix_norm(change, ord=2).max() <= constant * z * (1 + 1e-9) + 1e-14
+    assert torch.linalg.eigvalsh(problem.g_yy(at.x, at.y)).min() >= k.mu * (1 - 1e-9)
+    assert torch.linalg.matrix_norm(problem.g_xy(at.x, at.y), ord=2).max() <= k.root_C_gxy * (1 + 1e-9)
+    assert problem.f_y(at.x, at.y).norm(dim=1).max() <= k.root_C_fy * (1 + 1e-9)
+
+
+@given(instances())
+def test_the_constants_of_the_family_and_of_the_bookkeeping_agree(instance):
+    k = instance.problem.constants
+    same = ProblemConstants(k.mu, k.L, k.L_gyy, k.L_gxy, k.C_gxy, k.L_fx, k.L_fy, k.C_fy)
+    for name in ("L_mu", "r_v", "L_y", "Lam", "L_f", "A"):
+        assert getattr(k, name) == pytest.approx(getattr(same, name), rel=1e-12), name
+    assert pytest.approx(same.L_F2, rel=1e-12) == k.L_F**2
+    assert pytest.approx(2 * same.M, rel=1e-12) == k.L_R**2
+    assert k.bias == pytest.approx(same.bias(1.0), rel=1e-12)
+
+
+# v* and the ball
+
+
+@given(instances())
+def test_v_star_lies_in_the_ball_of_radius_root_of_C_fy_over_mu(instance):
+    assert statements.bound_of_v(instance.problem, instance.at.x, instance.at.y).holds()
+
+
+@given(st.integers(1, 6), powers(-1, 1), powers(-1, 1), st.floats(0, 1), st.integers(0, 2**31))
+def test_projection_brings_v_closer_to_every_point_of_the_ball(d, r_v, size, depth, seed):
+    generator = torch.Generator().manual_seed(seed)
+    w, u = size * normal(d, generator=generator), normal(d, generator=generator)
+    assert statements.projection(w, u * (depth * r_v / u.norm()), r_v).holds()
+
+
+def test_projection_may_lead_away_from_a_point_outside_the_ball():
+    w, u = torch.tensor([2.0, 0.0]), torch.tensor([3.0, 0.0])
+    check = statements.projection(w.double(), u.double(), r_v=1.0)
+    assert check == pytest.approx((2.0, 1.0))
+
+
+@given(instances())
+def test_v_star_is_lipschitz(instance):
+    problem, at, other, _ = instance
+    assert statements.v_star_moves(problem, at, other).holds()
+    assert statements.v_star_moves_squared(problem, at, other).holds()
+    assert problem.constants.L_v**2 <= 2 * problem.constants.A * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
+def test_the_constants_of_v_star_are_sharp(mu):
+    steep = spring(curvature=mu)  # v* = tanh(y) / mu
+    assert sharpness(statements.bound_of_v(steep, number(0), number(20))) == pytest.approx(1)
+    near = Point(number(0), number(1e-4), None), Point(number(0), number(-1e-4), None)
+    assert sharpness(statements.v_star_moves(steep, *near)) == pytest.approx(1)
+    straight = gentle_tilt(bend=1e-3)  # here H moves, not grad_y f
+    place = math.atanh(math.sqrt(1 / 3)) / 2
+    near = (Point(number(place + step), number(place + step), None) for step in (1e-4, -1e-4))
+    assert sharpness(statements.v_star_moves(straight, *near)) == pytest.approx(1, abs=2e-3)
+
+
+# lm:boundofgradf and lm:3ieq
+
+
+@given(instances())
+def test_the_surrogate_is_lipschitz_while_v_is_in_the_ball(instance):
+    assert statements.surrogate_moves(instance.problem, instance.at, instance.other).holds()
+
+
+@given(instances())
+def test_the_three_inequalities_hold_with_roots_and_at_v_star(instance):
+    problem, at, other, _ = instance
+    assert statements.surrogate_error(problem, at.x, at.y).holds(1e-8)
+    assert statements.y_star_moves(problem, at.x, other.x).holds(1e-8)
+    assert statements.hypergradient_moves(problem, at.x, other.x).holds(1e-8)
+
+
+def test_the_constants_of_the_three_inequalities_are_sharp():
+    problem = spring(coupling=100.0)
+    assert sharpness(statements.surrogate_error(problem, number(0), number(1e-4))) == pytest.approx(1)
+    assert sharpness(statements.y_star_moves(problem, number(0), number(1))) == pytest.approx(1)
+    slopes = statements.hypergradient_moves(problem, number(1e-6), number(-1e-6))
+    assert sharpness(slopes) == pytest.approx(100 / 101)  # c^2 against c (1 + c)
+
+
+# Finite differences
+
+
+@given(instances(), powers(-3, 1))
+def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_derivative(instance, delta):
+    problem, at, _, _ = instance
+    room = statements.rounding(problem, at, delta)
+    for check in (
+        statements.hessian_difference,
+        statements.jacobian_difference,
+        statements.hessian_difference_as_printed,
+        statements.jacobian_difference_as_printed,
+        statements.hessian_difference_smooth,
+        statements.jacobian_difference_smooth,
+    ):
+        assert check(problem, at, delta).holds(slack=room), check.__name__
+
+
+@given(powers(-4, 0), powers(-1, 1))
+def test_at_a_kink_the_bound_on_the_error_is_attained(delta, size):
+    check = statements.difference_at_kink(Kink(), torch.tensor([size], dtype=torch.float64), delta)
+    assert check.truth == pytest.approx(check.bound, rel=1e-9)  # so it has slope one in delta
+
+
+def test_for_a_smooth_loss_the_error_has_slope_two(generator):
+    problem = LogCoshFamily.random(generator)
+    at = Point(*problem.first, normal(2, generator=generator))
+    coarse, fine = (statements.hessian_difference(problem, at, delta).truth for delta in (1e-2, 1e-3))
+    assert math.log10(coarse / fine) == pytest.approx(2, abs=0.01)
+
+
+# The linear system
+
+
+@st.composite
+def systems(draw):
+    mu, d = draw(powers(-2, 1)), draw(st.integers(2, 6))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    H = spd(mu, mu * draw(powers(0, 2)), d, generator)
+    vectors = torch.linalg.eigh(H).eigenvectors
+    u = draw(st.sampled_from([vectors[:, 0], vectors[:, -1], normal(d, generator=generator)]))
+    return H, u
+
+
+@given(systems(), st.floats(0, 1))
+def test_a_step_on_the_linear_system_contracts(system, fraction):
+    H, u = system
+    spectrum = torch.linalg.eigvalsh(H)
+    lam = 2 * fraction / (spectrum[0] + spectrum[-1]).item()
+    sharp, simple = statements.contraction(H, u, lam), statements.contraction_simple(H, u, lam)
+    assert sharp.holds()
+    assert simple.holds()
+    assert sharp.bound <= simple.bound * (1 + 1e-9) + 1e-12  # so the factor of the proofs follows from the sharp one
+
+
+@given(systems(), st.floats(0, 1))
+def test_along_the_flattest_direction_the_contraction_is_exact(system, fraction):
+    H, _ = system
+    spectrum, vectors = torch.linalg.eigh(H)
+    check = statements.contraction(H, vectors[:, 0], 2 * fraction / (spectrum[0] + spectrum[-1]).item())
+    assert check.truth == pytest.approx(check.bound, rel=1e-8, abs=1e-12)
+
+
+@given(systems(), powers(-2, 2))
+def test_co_coercivity_and_the_step_it_gives(system, lam):
+    H, u = system
+    assert statements.cocoercivity(H, u).holds()
+    assert statements.contraction_step(H, u, lam).holds()  # for every lam
+
+
+# One step
+
+
+@given(steps(), powers(-1, 3))
+def test_the_objective_descends_up_to_the_errors_of_x_y_and_v(step, longer):
+    problem, step = step
+    assert statements.function_descent(problem, step).holds(1e-8)
+    far = statements.take_step(problem, step.at, step.h, longer * step.alpha, step.beta, step.lam)
+    assert statements.function_descent(problem, far).holds(1e-8)  # for every alpha
+
+
+@given(steps(), powers(-3, 2), powers(-3, 2), powers(-1, 3))
+def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta, longer):
+    problem, step = step
+    assert statements.lower_descent(problem, step, gamma, delta).holds(1e-8)
+    far = statements.take_step(problem, step.at, step.h, step.alpha, longer * step.beta, step.lam)
+    assert statements.lower_descent(problem, far, gamma, delta).holds(1e-8)  # for every beta
+
+
+@given(steps(), powers(-3, 2), powers(-3, 2))
+def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta):
+    problem, step = step
+    assert statements.helper_descent(problem, step, gamma, delta).holds(1e-8)
+    twice = statements.take_step(problem, step.at, step.h, step.alpha, step.beta, 2 * step.lam)
+    assert statements.helper_descent(problem, twice, gamma, delta).holds(1e-8)  # lam up to 2 / (mu + L)
+
+
+# The table
+
+LABELS = """prop:HFetf prop:hfetR prop:hessian_free_v th:hessianfree co:hftribo th:main Co:complexitytribo lm:boundofv
+lm:boundofgradf lm:B lm:3ieq lm:boundofeJH lm:corefunction lm:yy lm:errorf lm:errorg lm:errorR lm:vv lm:mergeV
+lm:corefunction_free lm:yy_free lm:errorf_free lm:errorg_free lm:errorR_free lm:vv_free lm:mergeV_free"""
+
+
+def test_the_table_lists_every_numbered_statement_of_the_paper_once():
+    assert sorted(s.label for s in STATEMENTS) == sorted(LABELS.split())
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: s.label)
+def test_the_table_names_functions_and_tests_that_exist(statement):
+    assert statement.status in ("as printed", "corrected", "typo")
+    assert bool(statement.as_printed) or statement.status != "corrected"
+    for name in (*statement.functions, *statement.as_printed):
+        module, _, function = name.rpartition(".")
+        assert callable(getattr(__import__(f"bilevel_core.theory.{module}", fromlist=[function]), function)), name
+    for name in statement.tests:
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (Path(__file__).parent.parent / file).read_text(), name
+    for text in (statement.name, statement.purpose, statement.idea, statement.finding):
+        assert text
