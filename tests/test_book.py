@@ -102,3 +102,12 @@ def test_pages_are_light():
     if not pages:
         pytest.skip("the book is not built: run `make book`")
     assert all(page.stat().st_size <= 3_000_000 for page in pages)
+
+
+def test_every_test_that_the_erratum_names_exists():
+    named = set(re.findall(r"`(?:tests/\S+::)?(test_\w+)`", (ROOT / "book" / "erratum.md").read_text()))
+    defined = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert len(named) > 20
+    assert named - defined - {path.stem for path in (ROOT / "tests").rglob("test_*.py")} == set()
