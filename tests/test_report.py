@@ -52,7 +52,10 @@ def test_a_band_is_mean_and_range_of_the_seeds(table):
     assert bands.loc["A", "mean"].tolist() == [4.375, 2.5]
     assert bands.loc["A", "min"].tolist() == [3.0, 1.0]
     assert bands.loc["A", "max"].tolist() == [5.75, 4.0]
-    assert np.isnan(bands.loc["C", ("mean", 30)])
+    both = pd.concat([table, history("C", 1, [0, 15, 30], [8.0, 2.0, 1.5])])
+    bands = band(at_marks(both, "cpu_seconds", "upper_loss", [15, 30]))
+    assert bands.loc["C", ("mean", 15)] == 1.5
+    assert np.isnan(bands.loc["C", ("mean", 30)])  # one of the two diverged: the survivor's value is no mean
 
 
 def test_first_below_and_largest_rise(table):
