@@ -1,4 +1,4 @@
-"""Claims of the paper and their verdicts, computed from stored runs; nothing here is typed in by hand but the claim."""
+"""Claims of the paper and their verdicts, computed from stored runs; of a claim that no run can decide it says why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,10 +45,6 @@ def ahead(
 def spread(values: pd.Series, digits: int = 3) -> str:
     """mean (min to max), of the seeds."""
     return f"{values.mean():.{digits}f} ({values.min():.{digits}f} to {values.max():.{digits}f})"
-
-
-def as_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    return pd.DataFrame([vars(claim) for claim in claims]).rename(columns={"text": "the paper says"})
 
 
 def of(experiment: str, table: pd.DataFrame) -> list[Claim]:

@@ -142,3 +142,33 @@ def test_the_report_prints_a_table_and_writes_figures(name, tmp_path, capsys, mo
     printed = capsys.readouterr().out
     assert "[holds" in printed
     assert (tmp_path / name / "full" / "figures" / "main_cpu_seconds.png").stat().st_size > 10_000
+
+
+def test_what_chapter_9_says_of_the_stored_runs():
+    """The sentences of the chapter that no cell of it prints."""
+    table = experiments.read("hyper-representation")
+    main_runs, slider = table[table.group == "main"], [10, 20, 30, 45, 60, 80, 100, 120, 150, 180, 210, 240, 270, 300]
+    loss = band(at_marks(main_runs, "cpu_seconds", "upper_loss", slider))["mean"]
+    behind = loss.loc["PZOBO-S"] < loss.loc["FdeHBO"]
+    assert list(behind[behind].index) == [10, 20]
+    published = loss.loc[["FdeHBO", "PZOBO-S"]].min()
+    assert (loss.loc["alternating", 20:] < published.loc[20:]).all()
+    assert (loss.loc["FdeHBO, tuned", 30:] == loss.loc[:, 30:].min()).sum() >= 10
+    last = main_runs.groupby(["label", "seed"]).upper_loss.last()
+    assert (last["F3SA"] > 2.2).sum() == 1
+    assert last.groupby("label").mean()["FdeHBO"] / last.groupby("label").mean()["FdeHBO, tuned"] > 2.5
+
+    scores = tuning_scores(table[table.group == "tuning"], "upper_loss")
+    assert scores.loc[scores.score.idxmin(), "solver"] == "alternating"
+    options = {run.label: run.options for run in experiments.sweep("hyper-representation", "full", ["tuning"])}
+    grid = scores[scores.solver == "FdeHBO"].assign(
+        alpha=lambda rows: [options[label]["alpha"] for label in rows.label],
+        beta=lambda rows: [options[label]["beta"] for label in rows.label],
+    )
+    for _, column in grid.groupby("beta"):
+        assert column.loc[column.score.idxmax(), "alpha"] == 0.008 == column.alpha.min()
+
+    calls = band(at_marks(main_runs, "gradients", "upper_loss", [2000, 4000, 6000, 8000]))["mean"]
+    assert (calls.loc["alternating"] == calls.min()).all()
+    assert (calls.loc["F2SA"] < calls.loc["FdeHBO"]).all()
+    assert (calls.loc["PZOBO-S"] < calls.loc["FdeHBO"]).all()

@@ -41,10 +41,20 @@ class ProblemConstants:
     C_fy: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (0 < self.mu <= self.L and self.C_gxy > 0 and self.L_fy > 0):
-            raise ValueError(f"need 0 < mu <= L, C_gxy > 0 and L_fy > 0, got {self}")
-        if min(self.L_gyy, self.L_gxy, self.L_fx, self.C_fy) < 0:
+        if not 0 < self.mu <= self.L:
+            raise ValueError(f"need 0 < mu <= L, got {self}")
+        if min(self.L_gyy, self.L_gxy, self.C_gxy, self.L_fx, self.L_fy, self.C_fy) < 0:
             raise ValueError(f"a bound cannot be negative, got {self}")
+
+    @property
+    def root_C_gxy(self) -> float:
+        """A bound on |grad_xy g| itself."""
+        return sqrt(self.C_gxy)
+
+    @property
+    def root_C_fy(self) -> float:
+        """A bound on |grad_y f| itself."""
+        return sqrt(self.C_fy)
 
     @property
     def L_mu(self) -> float:
@@ -54,12 +64,12 @@ class ProblemConstants:
     @property
     def r_v(self) -> float:
         """sqrt(C_fy) / mu, which bounds |v*| (lm:boundofv). The theorems print C_fy / mu."""
-        return sqrt(self.C_fy) / self.mu
+        return self.root_C_fy / self.mu
 
     @property
     def L_y(self) -> float:
         """sqrt(C_gxy) / mu, the Lipschitz constant of y*; lm:3ieq prints it without the root."""
-        return sqrt(self.C_gxy) / self.mu
+        return self.root_C_gxy / self.mu
 
     @property
     def Lam(self) -> float:
@@ -75,6 +85,21 @@ class ProblemConstants:
     def L_F2(self) -> float:
         """2 (L_fx^2 + L_gxy^2 r_v^2): the square of the Lipschitz constant L_F of F in (x, y)."""
         return 2 * (self.L_fx**2 + (self.L_gxy * self.r_v) ** 2)
+
+    @property
+    def L_F(self) -> float:
+        """F is L_F-Lipschitz in (x, y) while v is in the ball (lm:boundofgradf)."""
+        return sqrt(self.L_F2)
+
+    @property
+    def L_R(self) -> float:
+        """sqrt(2 (L_gyy^2 r_v^2 + L_fy^2)): grad_v R is L_R-Lipschitz in (x, y), v in the ball (eq:r_error_v)."""
+        return sqrt(2 * self.M)
+
+    @property
+    def L_v(self) -> float:
+        """L_fy / mu + sqrt(C_fy) L_gyy / mu^2: v* is L_v-Lipschitz in (x, y); L_v^2 <= 2 A."""
+        return (self.L_fy + self.r_v * self.L_gyy) / self.mu
 
     @property
     def M(self) -> float:
@@ -133,6 +158,7 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
     if min(beta, lam) < 1:
         raise ValueError(f"c_beta and c_lam have lower bounds only, so beta and lam are at least 1, got {beta}, {lam}")
     free = _is_free(method)
+    _check_coupled(p)
     C, L, L_mu, total, B = p.C_gxy, p.L, p.L_mu, p.mu + p.L, p.B_printed
     A = p.L_fy**2 / p.mu**2 + p.C_fy ** (2 if free else 1) * p.L_gyy**2 / p.mu**4  # the square is in the print
     c_beta = beta * sqrt(512 * p.L_y**2 * B) / L_mu
@@ -175,6 +201,7 @@ def corrected(p: ProblemConstants, method: str = "FMBO") -> ProofConstants:
     For FdeHBO the finite differences are exact derivatives of a nearby problem (Chapter 4), whose momentum lemmas
     are those of FMBO; only the function-value lemma sees the difference, as 4 Lam^2 |y - y*|^2 + 4 b^2.
     """
+    _check_coupled(p)
     C, L, L_mu, total = p.C_gxy, p.L, p.L_mu, p.mu + p.L
     B = (2 if _is_free(method) else 1) * p.Lam**2
     c_beta = 16 * sqrt(B) * p.L_y / L_mu
@@ -200,6 +227,11 @@ def corrected(p: ProblemConstants, method: str = "FMBO") -> ProofConstants:
         y_price=2 * B,
     )
     return large_enough(p, constants)
+
+
+def _check_coupled(p: ProblemConstants) -> None:
+    if not (p.C_gxy > 0 and p.L_fy > 0):
+        raise ValueError(f"the constants of the proof need C_gxy > 0 and L_fy > 0, got {p}")
 
 
 def large_enough(p: ProblemConstants, c: ProofConstants) -> ProofConstants:

@@ -2,7 +2,7 @@
 
 `spd` makes the matrices of a linear system with a given spectrum. `LogCoshFamily` is a stochastic bilevel problem
 with n equally likely samples: an average over all of them IS the expectation, so that an inequality "in expectation"
-can be checked to rounding. The functions at the end are its smallest members, one for each misprint of the paper.
+can be checked to rounding. Its smallest members, one for each misprint of the paper, are in examples.py.
 """
 
 import math
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bilevel_core.directions import Directions
 from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.theory.constants import ProblemConstants
 
 MAX_TANH_2 = 4 / (3 * math.sqrt(3))  # the largest |tanh''|, at tanh^2 = 1/3
 MAX_TANH_3 = 2.0  # the largest |tanh'''|, at 0
@@ -40,91 +41,14 @@ def spd(mu: float, L: float, d: int, generator: torch.Generator) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Constants:
-    """The constants of the assumptions (as:ulf, as:llf), and those that the lemmas make of them.
+class Constants(ProblemConstants):
+    """The constants of the assumptions, valid for every sample, and two that the paper does not have.
 
-    mu, L            mu_g and L_g: strong convexity of g in y, Lipschitz constant of grad_y g in (x, y)
-    L_gyy, L_gxy     Lipschitz constants of the Hessian H = g_yy and of the Jacobian J = g_xy
-    root_C_gxy       a bound on ||J||; the paper's C_gxy bounds the SQUARE
-    L_fx, L_fy       Lipschitz constants of grad_x f and grad_y f
-    root_C_fy        a bound on ||grad_y f||; the paper's C_fy bounds the SQUARE
-    M4_H, M4_J       bounds on the second derivatives of H and J in y (not in the paper: central differences like them)
-
-    They hold for every sample. C_fx and C_gyy are assumed in the paper and never used.
+    M4_H, M4_J bound the second derivatives of H = g_yy and J = g_xy in y: central differences like them.
     """
 
-    mu: float
-    L: float
-    L_gyy: float
-    L_gxy: float
-    root_C_gxy: float
-    L_fx: float
-    L_fy: float
-    root_C_fy: float
-    M4_H: float
-    M4_J: float
-
-    @property
-    def C_gxy(self) -> float:
-        return self.root_C_gxy**2
-
-    @property
-    def C_fy(self) -> float:
-        return self.root_C_fy**2
-
-    @property
-    def L_mu(self) -> float:
-        """mu L / (mu + L), the paper's L_{mu_g}."""
-        return self.mu * self.L / (self.mu + self.L)
-
-    @property
-    def r_v(self) -> float:
-        """sqrt(C_fy) / mu, the smallest ball that holds every v* (lm:boundofv)."""
-        return self.root_C_fy / self.mu
-
-    @property
-    def Lam(self) -> float:
-        """The L of lm:3ieq with the roots in place: how fast the hypergradient forgets an error of y."""
-        return (
-            self.L_fx
-            + self.L_fy * self.root_C_gxy / self.mu
-            + self.root_C_fy * (self.L_gxy / self.mu + self.L_gyy * self.root_C_gxy / self.mu**2)
-        )
-
-    @property
-    def L_y(self) -> float:
-        """sqrt(C_gxy) / mu: y* is L_y-Lipschitz (lm:3ieq)."""
-        return self.root_C_gxy / self.mu
-
-    @property
-    def L_f(self) -> float:
-        """Lam (1 + L_y): grad Phi is L_f-Lipschitz (lm:3ieq)."""
-        return self.Lam * (1 + self.L_y)
-
-    @property
-    def L_F(self) -> float:
-        """sqrt(2 (L_fx^2 + L_gxy^2 r_v^2)): d_x is L_F-Lipschitz in (x, y) for v in the ball (lm:boundofgradf)."""
-        return math.sqrt(2 * (self.L_fx**2 + self.L_gxy**2 * self.r_v**2))
-
-    @property
-    def L_R(self) -> float:
-        """sqrt(2 (L_fy^2 + L_gyy^2 r_v^2)): the same for d_v (eq:r_error_v)."""
-        return math.sqrt(2 * (self.L_fy**2 + self.L_gyy**2 * self.r_v**2))
-
-    @property
-    def A(self) -> float:
-        """L_fy^2 / mu^2 + C_fy L_gyy^2 / mu^4: ||v*(z1) - v*(z2)||^2 <= 2 A ||z1 - z2||^2, z = (x, y) (eq:vt1star)."""
-        return self.L_fy**2 / self.mu**2 + self.C_fy * self.L_gyy**2 / self.mu**4
-
-    @property
-    def L_v(self) -> float:
-        """L_fy / mu + sqrt(C_fy) L_gyy / mu^2: v* is L_v-Lipschitz in (x, y); L_v^2 <= 2 A."""
-        return self.L_fy / self.mu + self.root_C_fy * self.L_gyy / self.mu**2
-
-    @property
-    def bias(self) -> float:
-        """b / delta, where b bounds what finite differences do to the hypergradient once y and v have converged."""
-        return (self.L_gxy / 2 + self.root_C_gxy * self.L_gyy / (2 * self.mu)) * self.r_v**2
+    M4_H: float = 0.0
+    M4_J: float = 0.0
 
 
 class Ridges(NamedTuple):
@@ -339,10 +263,10 @@ class LogCoshFamily(BilevelProblem):
             L=norm_AB + sum(kappa * a * ar for kappa, a, _, ar in bends),
             L_gyy=MAX_TANH_2 * sum(kappa * a**2 * ar for kappa, a, _, ar in bends),
             L_gxy=MAX_TANH_2 * sum(kappa * a * r * ar for kappa, a, r, ar in bends),
-            root_C_gxy=norm_B + sum(kappa * a * r for kappa, a, r, _ in bends),
+            C_gxy=(norm_B + sum(kappa * a * r for kappa, a, r, _ in bends)) ** 2,
             L_fx=sum(c * p * qp for c, _, p, qp in wishes),
             L_fy=sum(c * q * qp for c, q, _, qp in wishes),
-            root_C_fy=sum(c * q for c, q, _, _ in wishes) + self.l.norm(dim=1).max().item(),
+            C_fy=(sum(c * q for c, q, _, _ in wishes) + self.l.norm(dim=1).max().item()) ** 2,
             M4_H=MAX_TANH_3 * sum(kappa * a**4 for kappa, a, _, _ in bends),
             M4_J=MAX_TANH_3 * sum(kappa * a**3 * r for kappa, a, r, _ in bends),
         )
@@ -366,98 +290,3 @@ def newton(field: Callable[[Tensor], Tensor], jacobian: Callable[[Tensor], Tenso
                 return z
         z, F = z - step * towards, F_new
     return z
-
-
-# The smallest problems on which a printed statement fails. All have one x, one y and, but for `coins`, one sample.
-
-
-class Ridge(NamedTuple):
-    """The term weight lc(a y + r x + shift) of a problem with one x and one y: Ridge(weight, a, r, shift)."""
-
-    weight: float
-    along_y: float
-    along_x: float
-    shift: float = 0.0
-
-
-def scalar(
-    curvature: float = 1.0,
-    coupling: float = 0.0,
-    bends: tuple[Ridge, ...] = (),
-    wishes: tuple[Ridge, ...] = (),
-    tilt: float = 0.0,
-) -> LogCoshFamily:
-    """g = curvature y^2/2 - coupling x y + bends, f = wishes + tilt y; no noise."""
-
-    def matrix(value: float) -> Tensor:
-        return torch.full((1, 1, 1), value, dtype=torch.float64)
-
-    def ridges(rows: tuple[Ridge, ...]) -> Ridges:
-        weight, y, x, shift = torch.tensor(rows, dtype=torch.float64).view(-1, 4).T
-        return Ridges(weight, y.unsqueeze(1), x.unsqueeze(1), shift.unsqueeze(0))
-
-    return LogCoshFamily(
-        matrix(curvature), matrix(coupling), bends=ridges(bends), wishes=ridges(wishes), l=matrix(tilt)[0]
-    )
-
-
-def spring(coupling: float = 1.0, curvature: float = 1.0) -> LogCoshFamily:
-    """g = curvature y^2/2 - coupling x y, f = lc(y): y* = coupling x / curvature. Against lm:3ieq, lm:corefunction."""
-    return scalar(curvature, coupling, wishes=(Ridge(1.0, 1.0, 0.0),))
-
-
-def small_wishes() -> LogCoshFamily:
-    """g = y^2/2 - x y, f = lc(x - 3)/20 + lc(y + 3)/10: C_fy = 1/100. Against the radius r_v = C_fy / mu."""
-    return scalar(coupling=1.0, wishes=(Ridge(0.05, 0.0, 1.0, -3.0), Ridge(0.1, 1.0, 0.0, 3.0)))
-
-
-def gentle_tilt(bend: float = 0.5) -> LogCoshFamily:
-    """g = y^2/2 + bend lc(y + x), f = y/10: C_fy = 1/100, L_fy = 0. Against C_fy^2 in lm:vv, prop:hessian_free_v."""
-    return scalar(bends=(Ridge(bend, 1.0, 1.0),), tilt=0.1)
-
-
-def straight_coupling() -> LogCoshFamily:
-    """g = y^2/2 + 2 lc(y) - x y, f = 2 lc(y - 2) + lc(x + 2)/2: J is constant, L_gxy = 0.
-
-    Against the condition on delta, which then allows any.
-    """
-    wishes = Ridge(2.0, 1.0, 0.0, -2.0), Ridge(0.5, 0.0, 1.0, 2.0)
-    return scalar(coupling=1.0, bends=(Ridge(2.0, 1.0, 0.0),), wishes=wishes)
-
-
-def coins(noise: float = 1.0, wobble: float = 0.3) -> LogCoshFamily:
-    """g = (1 +- wobble) y^2/2 -+ noise y, f = lc(y): two coins, four samples. Noise whose every moment is known."""
-    sign = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
-    one = torch.ones(1, 1, dtype=torch.float64)
-    return LogCoshFamily(
-        (1 + wobble * sign[:, 0]).view(4, 1, 1),
-        torch.zeros(4, 1, 1, dtype=torch.float64),
-        b=noise * sign[:, 1:],
-        wishes=Ridges(one[0], one, 0 * one, torch.zeros(4, 1, dtype=torch.float64)),
-    )
-
-
-class Kink(BilevelProblem):
-    """g = y^2/2 + |y|^3/6 - x y, f = y: H = 1 + |y| has a kink at y*(0) = 0 and L_gyy = 1. For lm:boundofeJH.
-
-    There v*_delta solves v + delta v |v| / 2 = 1, and the bounds on the effect of delta are attained, to first order.
-    """
-
-    shares_x = False
-
-    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        return torch.zeros(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-
-    def sample(self, generator: torch.Generator) -> Samples:
-        return Samples(upper=None, lower=None)
-
-    def upper(self, x: Tensor, y: Tensor, batch: None) -> Tensor:
-        return y.sum()
-
-    def lower(self, x: Tensor, y: Tensor, batch: None) -> Tensor:
-        return (y**2 / 2 + y.abs() ** 3 / 6 - x * y).sum()
-
-    @staticmethod
-    def v_star_delta(delta: float) -> float:
-        """The minimiser of R_delta at x = y = 0."""
-        return 2 / (1 + math.sqrt(1 + 2 * delta))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bilevel_core import FMBO, FdeHBO
 from bilevel_core.theory import statements
-from bilevel_core.theory.families import coins, gentle_tilt, small_wishes, spring, straight_coupling
+from bilevel_core.theory.examples import coins, gentle_tilt, small_wishes, spring, straight_coupling
 from bilevel_core.theory.statements import Directions, Point, take_step
 from theory import instances, powers
 

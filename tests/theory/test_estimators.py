@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bilevel_core.directions import Directions
 from bilevel_core.theory import statements
-from bilevel_core.theory.families import coins
+from bilevel_core.theory.examples import coins
 from bilevel_core.theory.statements import Point, take_step
 from theory import instances, powers, steps
 
