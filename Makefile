@@ -5,7 +5,9 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
-PAGES := $(shell find book chapters -type f -not -path '*/.*' -not -path '*/__pycache__/*')
+# The ledgers are computed from the library and the stored runs, so the book is made again when these change.
+PAGES := $(shell find book chapters bilevel_core experiments results -type f \
+  -not -path '*/.*' -not -path '*/__pycache__/*' -not -path '*/figures/*.png' -not -name '*.ckpt')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
 SIZE ?= full
 JOBS ?= 1

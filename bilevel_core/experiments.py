@@ -167,7 +167,7 @@ def _combinations(name: str, options: dict) -> Iterator[tuple[str, dict]]:
     lists = {key: value for key, value in options.items() if isinstance(value, list)}
     for values in itertools.product(*lists.values()):
         chosen = dict(zip(lists, values, strict=True))
-        yield f"{name}, " + ", ".join(f"{key} {value}" for key, value in chosen.items()), options | chosen
+        yield ", ".join([name, *(f"{key} {value}" for key, value in chosen.items())]), options | chosen
 
 
 def _rate(value: Any) -> Any:

@@ -6,6 +6,7 @@ import pandas as pd
 
 from bilevel_core import claims, experiments
 from bilevel_core.claims import spread
+from bilevel_core.curves import late
 from bilevel_core.figures import reproduction
 
 
@@ -24,17 +25,11 @@ def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
 
 
 def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Each setting of a grid by its score, best first: the median of `column` over the last quarter of its run.
-
-    The median, since one good or bad moment at the end should not decide. A setting that diverged has no score.
-    """
-
-    def score(run: pd.DataFrame) -> float:
-        late = run[run.cpu_seconds >= 0.75 * run.cpu_seconds.max()]
-        return float("inf") if late[column].isna().any() else late[column].median()
-
-    scores = table.groupby(["solver", "label"], sort=False)[["cpu_seconds", column]].apply(score).rename("score")
-    return scores.reset_index().sort_values(["solver", "score"], ignore_index=True)
+    """Each setting of a grid, tried with one seed, by its score, best first: `late` of `column`."""
+    scores = late(table, "cpu_seconds", column).droplevel("seed").rename("score").reset_index()
+    solvers = dict(zip(table.label, table.solver, strict=True))
+    scores.insert(0, "solver", scores.label.map(solvers))
+    return scores.sort_values(["solver", "score"], ignore_index=True)
 
 
 def report(experiment: str, size: str, folder: Path) -> None:

@@ -251,3 +251,26 @@ def test_the_settings_of_the_paper_for_fdehbo():
     }  # fmt: skip
     with pytest.raises(ValueError, match="has no 'SOBA'; it compares 'FdeHBO', 'FdeHBO, tuned', 'PZOBO-S'"):
         paper_settings("hyper-representation", "SOBA")
+
+
+def test_the_settings_of_the_paper_for_hyper_cleaning():
+    """What the appendix states: steps, inner loops, the series; a decaying eta for FMBO."""
+    settings = {name: paper_settings("hyper-cleaning", name) for name in load("hyper-cleaning")["main"]}
+    steps = {name: (given["alpha"], given["beta"]) for name, given in settings.items()}
+    assert steps.pop("FMBO") == (0.3, 0.3)
+    assert steps.pop("SUSTAIN") == (0.1, 0.03)
+    steps.pop("alternating")  # not of the paper
+    assert set(steps.values()) == {(0.1, 0.1)}
+    assert len(steps) == 9
+    assert {name: given["inner"] for name, given in settings.items() if "inner" in given} == {
+        "stocBiO": 200, "AID-FP": 200, "reverse": 200, "BSA": 200, "AmIGO": 200, "VRBO": 20,
+    }  # fmt: skip
+    assert {given["eta_series"] for given in settings.values() if "eta_series" in given} == {0.5}
+    assert {given[name] for given in settings.values() for name in ("Q", "K") if name in given} == {3}
+    eta = settings["FMBO"]["eta"]
+    assert eta(10**6) < eta(10**4) < eta(2000) < 1
+    batch = {run.label: run.problem_options.get("batch_size") for run in sweep("hyper-cleaning", "full", ["main"])}
+    assert {name: batch[name] for name in ("FMBO", "MRBO", "stocBiO")} == {"FMBO": 100, "MRBO": 1000, "stocBiO": 1000}
+    assert batch["VRBO"] * settings["VRBO"]["large"] == 500
+    assert settings["VRBO"]["period"] == 3
+    assert {run.problem_options["C"] for run in sweep("hyper-cleaning", "full")} == {0.001}

@@ -224,6 +224,16 @@ def test_a_run_that_diverged_is_called_so():
     assert str(got) == "diverged, instead of 0.200"
 
 
+def test_a_defect_of_released_code_is_compared_at_the_last_shared_step(evidence):
+    folder = experiments.results_folder() / "released" / "cleaning"
+    now, then = (pd.read_csv(folder / f"{name}_0.csv") for name in ("all_upper_batches_from_training", "correct"))
+    (line,) = effects.of_released("cleaning", "auc", "all upper batches from training")(evidence)
+    step = min(now.step.max(), then.step.max())
+    values = [f"{part[part.step == step].auc.item():.3f}" for part in (now, then)]
+    assert f"{values[0]} instead of {values[1]}, after {step} outer steps" in line
+    assert values[0] < values[1]
+
+
 def test_schedules_are_shown_as_formulas():
     assert effects.setting("hyper-cleaning", "FMBO", "eta") == "eta = min(1, 100 (t + 1)^(-0.667))"
     assert effects.setting("hyper-representation", "FdeHBO", "alpha", "delta") == "alpha = 0.008, delta = 0.1"

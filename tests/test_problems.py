@@ -268,6 +268,21 @@ def test_fmbo_cleans_when_the_outer_step_is_large(cleaning):
     assert last.sigma_noisy < last.sigma_clean
 
 
+def test_the_oracle_gives_mislabelled_images_no_weight(cleaning, generator):
+    oracle = HyperCleaning(noise=0.1, seed=0, oracle=True)
+    x, y = oracle.start(generator)
+    assert torch.equal(x != 0, cleaning.is_noisy)
+    everything, clean = oracle.full().lower, (~cleaning.is_noisy).nonzero().flatten()
+    without = cleaning.lower(torch.zeros_like(x), y, clean) - 0.001 * (y @ y)
+    torch.testing.assert_close(oracle.lower(x, y, everything) - 0.001 * (y @ y), 0.9 * without)
+
+
+def test_a_zero_start_has_the_same_noise_and_no_w():
+    x, w = HyperCleaning(noise=0.1, seed=3, zero_start=True).start(torch.Generator().manual_seed(3))
+    assert x.abs().max() == w.abs().max() == 0
+    assert torch.equal(HyperCleaning(0.1, 3, zero_start=True).noisy_labels, HyperCleaning(0.1, 3).noisy_labels)
+
+
 @pytest.mark.parametrize("bad", [{"noise": 1.1}, {"noise": -0.1}, {"batch_size": 0}, {"C": 0.0}])
 def test_bad_cleaning_is_refused(bad):
     with pytest.raises(ValueError, match="must"):

@@ -3,12 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from matplotlib.colors import to_rgba
 
 from bilevel_core import experiments
 from bilevel_core.__main__ import main
-from bilevel_core.claims import Verdict, ahead, spread
-from bilevel_core.curves import at_marks, band, first_below, largest_rise
+from bilevel_core.claims import Verdict, ahead, spread, worst
+from bilevel_core.curves import at_marks, band, first_below, largest_rise, late
+from bilevel_core.figures.cleaning import rejected
 from bilevel_core.figures.reproduction import race, standings
+from bilevel_core.figures.style import RED
 from bilevel_core.report import ends, tuning_scores
 
 
@@ -81,6 +85,18 @@ def test_verdicts(table, first, second, marks, verdict):
     assert ahead(table, first, second, "upper_loss", marks) == verdict
 
 
+def test_a_claim_of_several_parts_is_as_good_as_the_worst():
+    assert worst([Verdict.HOLDS, Verdict.HOLDS]) == Verdict.HOLDS
+    assert worst([Verdict.HOLDS, Verdict.LATE]) == Verdict.LATE
+    assert worst([Verdict.FAILS, Verdict.LATE, Verdict.HOLDS]) == Verdict.FAILS
+
+
+def test_late_is_the_median_of_the_last_quarter_of_each_run():
+    runs = pd.concat([history("A", 0, [0, 50, 75, 80, 100], [8, 9, 1.0, 5.0, 2.0]), history("A", 1, [0, 1], [8, 3.0])])
+    assert late(runs, "cpu_seconds", "upper_loss").to_dict() == {("A", 0): 2.0, ("A", 1): 3.0}
+    assert late(runs, "step", "upper_loss").to_dict() == {("A", 0): 3.5, ("A", 1): 3.0}
+
+
 def test_a_score_is_the_median_of_the_last_quarter(table):
     scores = tuning_scores(table[table.seed == 0], "upper_loss").set_index("label").score
     assert scores.to_dict() == {"A": 1.0, "B": 2.5, "C": np.inf}
@@ -114,6 +130,18 @@ def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
         assert len(rows) == 8
         if solver in chosen:
             assert main_options[chosen[solver]] == grid[rows.label.iloc[0]], solver
+
+
+def test_the_decay_of_eta_in_hyper_cleaning_is_the_best_of_three():
+    scores = tuning_scores(experiments.read("hyper-cleaning", group="tuning"), "train_loss")
+    runs = experiments.sweep("hyper-cleaning", "full")
+    options = {(run.group, run.label): run.options for run in runs}
+    assert set(scores.solver) == {
+        label for (group, label), given in options.items() if group == "main" and "eta" in given
+    }
+    for solver, rows in scores.groupby("solver"):
+        assert len(rows) == 3
+        assert options["main", solver] == options["tuning", rows.label.iloc[0]], solver
 
 
 def test_seeds_of_the_tuning_are_not_those_of_the_report():
@@ -172,3 +200,65 @@ def test_what_chapter_9_says_of_the_stored_runs():
     assert (calls.loc["alternating"] == calls.min()).all()
     assert (calls.loc["F2SA"] < calls.loc["FdeHBO"]).all()
     assert (calls.loc["PZOBO-S"] < calls.loc["FdeHBO"]).all()
+
+
+def test_what_chapter_10_says_of_the_stored_runs():
+    """The sentences of the chapter that no cell of it prints."""
+    table = experiments.read("hyper-cleaning")
+    runs = table[table.group == "main"]
+    marks = [1, 2, 3, 4, 5, 8, 12, 14, 16, 20]
+    loss = band(at_marks(runs, "cpu_seconds", "train_loss", marks))["mean"]
+    paper = loss.drop("alternating")
+    assert (paper.loc["FMBO", [1, 2, 3]] == paper[[1, 2, 3]].min()).all()
+    assert loss.loc["FMBO", 1] < 1
+    assert loss.loc["SOBA", 4] < loss.loc["FMBO", 4]
+    assert loss.loc["stocBiO", 8] > loss.loc["FMBO", 8]
+    assert loss.loc["stocBiO", 12] < loss.loc["FMBO", 12]
+    assert loss.loc["FSLA", 12] > loss.loc["FMBO", 12]
+    assert loss.loc["FSLA", 20] < loss.loc["FMBO", 20]
+    assert loss.loc["alternating", 1] < loss.loc["FMBO", 1]
+    settled = late(runs, "cpu_seconds", "train_loss").groupby("label").mean()
+    four = settled[["SOBA", "stocBiO", "AmIGO", "FSLA"]]
+    assert four.max() - four.min() < 0.015
+    assert four.max() < settled["FMBO"] < settled.drop([*four.index, "FMBO"]).min()
+    bound = late(table[table.group == "bounds"], "cpu_seconds", "train_loss")["nothing cleaned"].mean()
+    assert (four - bound).abs().max() < 0.012
+    restless = largest_rise(runs[runs.cpu_seconds > 6], "test_loss").groupby("label").mean().sort_values()
+    assert list(restless.index[-3:]) == ["FMBO", "alternating", "BSA"]
+    steps = runs.groupby(["label", "seed"]).step.last().unstack()
+    slowed = 1 - steps.min(axis=1) / steps.max(axis=1)
+    assert slowed.idxmax() == "VRBO"
+    assert slowed.drop("VRBO").max() < 0.2 < slowed["VRBO"] < 0.25
+    weights = runs.groupby(["label", "seed"])[["sigma_noisy", "sigma_clean"]].last().groupby("label").mean()
+    assert weights.sigma_noisy.min() > 0.43
+    assert (weights.sigma_noisy > 0.49).sum() == 10
+    apart = weights.sigma_clean - weights.sigma_noisy
+    assert apart.idxmax() == "FMBO"
+    assert 0.06 < apart.max() < 0.065
+    assert 0 < apart["AmIGO"] < 1 / 5000
+    equal = table[table.group == "equal_steps"]
+    equal = pd.concat([equal, runs[runs.seed.isin(equal.seed) & runs.label.isin(["FMBO", "SOBA", "FSLA"])]])
+    climbs = largest_rise(equal[equal.cpu_seconds > 6], "train_loss").groupby("label").mean()
+    assert climbs["FMBO, steps 0.1"] < climbs[["SOBA", "FSLA"]].min()
+    assert climbs["FMBO"] < climbs[["SOBA, steps 0.3", "FSLA, steps 0.3"]].min()
+    cleaning = table[table.group == "cleaning"]
+    early = band(at_marks(cleaning, "cpu_seconds", "auc", [2, 59]))["mean"]
+    assert early.loc["FMBO, calm", 2] > 0.92 > 0.91 > early.loc["FMBO, calm", 59]
+
+
+def test_the_gallery_shows_the_images_of_lowest_weight():
+    weights = torch.linspace(0.9, 0.1, 30)  # the last have the least
+    given, true = torch.arange(30) % 10, (torch.arange(30) + (torch.arange(30) % 3 == 0).long()) % 10
+    picture = rejected(torch.zeros(30, 28, 28, dtype=torch.uint8), given, true, weights, "t", rows=1)
+    words = [text.get_text() for text in picture.axes[0].texts]
+    assert words[:3] == ["label 9, right\nweight 0.10", "label 8, right\nweight 0.13", "label 7, is 8\nweight 0.16"]
+    assert len(words) == len(picture.axes[0].patches) == 6
+    red = [patch for patch in picture.axes[0].patches if patch.get_edgecolor() == to_rgba(RED)]
+    assert len(red) == 2  # 27 and 24 of the six
+
+
+def test_a_race_can_be_cut_to_the_part_that_matters(table):
+    panels = race(table, ["upper_loss", "upper_loss"], limits=[(1, 2), (3, 4)]).axes
+    assert [panel.get_ylim() for panel in panels] == [(1, 2), (3, 4)]
+    with pytest.raises(ValueError, match="zip"):
+        race(table, ["upper_loss"], limits=[(1, 2), (3, 4)])

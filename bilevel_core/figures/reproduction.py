@@ -25,7 +25,7 @@ AXES = {
 }
 NAMES = {
     "upper_loss": "outer loss", "upper_accuracy": "outer accuracy", "test_accuracy": "test accuracy",
-    "test_loss": "test loss", "train_loss": "train loss",
+    "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC",
 }  # fmt: skip
 
 
@@ -35,14 +35,24 @@ def look(label: str, solver: str) -> dict[str, str]:
 
 
 def race(
-    table: pd.DataFrame, columns: Sequence[str], axis: str = "cpu_seconds", title: str = "", until: float | None = None
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    axis: str = "cpu_seconds",
+    title: str = "",
+    until: float | None = None,
+    limits: Sequence[tuple[float, float]] | None = None,
 ) -> Figure:
-    """One panel for each column: the mean over seeds as a line, their range as a band, a cross where a run diverged."""
+    """One panel for each column: the mean over seeds as a line, their range as a band, a cross where a run diverged.
+
+    `until` ends the axis, `limits` are the ends of each panel's upright one.
+    """
     with house_style():
         figure, axes = panels(len(columns), height=1.0 + 2.9 * len(columns), sharex=True, squeeze=False)
         for panel, column in zip(axes[:, 0], columns, strict=True):
             draw_bands(panel, table, axis, column, until)
             panel.set_ylabel(NAMES.get(column, column))
+        for panel, ends in zip(axes[:, 0], limits or [], strict=limits is not None):
+            panel.set_ylim(ends)
         axes[0, 0].set_title(title)
         axes[-1, 0].set_xlabel(AXES[axis])
         handles, labels = axes[0, 0].get_legend_handles_labels()

@@ -19,6 +19,7 @@ from bilevel_core.ledger.effects import (
     of_fdehbo,
     of_fmbo,
     of_method,
+    of_released,
     setting,
     together,
     without_momentum,
@@ -273,16 +274,22 @@ def _cleaning(evidence: Evidence) -> list[Choice]:
             "which images",
             f"training images {lower.start} to {lower.stop - 1}, and {upper.start} to {upper.stop - 1}; "
             "the test file for testing",
-            "any choice will do",
-            NOT_MEASURED,
+            "disjoint, and the same for every method; in released code the upper set differs from method to method",
+            of_released("cleaning", "auc", "one upper batch in five from training", "all upper batches from training")(
+                evidence
+            ),
+            (11,),
         ),
         Choice(
             section,
             "the wrong labels",
             "exactly the given share, each shifted by 1 to 9, drawn once for each seed",
             "an unbiased reading of a noise rate",
-            (f"training loss of FMBO over {len(last)} draws of labels, batches and start: {spread(last)}",),
-            (10,),
+            (
+                f"training loss of FMBO over {len(last)} draws of labels, batches and start: {spread(last)}",
+                *of_released("published", "train_loss", "labels re-noised")(evidence),
+            ),
+            (10, 11),
         ),
         Choice(
             section,

@@ -3,6 +3,7 @@
 The yardstick is the range of the seeds of the unchanged setting.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from bilevel_core.curves import at_marks
-from bilevel_core.experiments import paper_settings, sweep
+from bilevel_core.experiments import paper_settings, results_folder, sweep
 from bilevel_core.ledger.evidence import Evidence
 from bilevel_core.schedules import Power, Steps, at
 
@@ -90,6 +91,28 @@ def of_fmbo(*labels: str) -> Effect:
 def of_method(method: str, *labels: str, group: str = "choices") -> Effect:
     """A method in the second, against itself in the main comparison at the same second."""
     return changed(CLEANING, group, {label: label for label in labels}, ("main", method), "train_loss", "cpu_seconds")
+
+
+def of_released(group: str, column: str, *labels: str) -> Effect:
+    """stocBiO with one defect of released code switched on (Chapter 11), at the last step it shares with the correct.
+
+    `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
+    """
+
+    def effect(evidence: Evidence) -> tuple[str, ...]:
+        files = sorted((results_folder() / "released" / group).glob("*_0.json"))
+        runs = {json.loads(file.read_text())["run"]["label"]: pd.read_csv(file.with_suffix(".csv")) for file in files}
+        lines = []
+        for label in labels:
+            step = min(runs[name].step.max() for name in (label, "correct"))
+            now, then = (runs[name].set_index("step")[column][step] for name in (label, "correct"))
+            lines.append(
+                f"{label}: {column.replace('_', ' ')} of stocBiO {now:.3f} instead of {then:.3f}, after {step} outer "
+                "steps (one seed)"
+            )
+        return tuple(lines)
+
+    return effect
 
 
 def together(*effects: Effect) -> Effect:

@@ -21,6 +21,7 @@ from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
 LOWER, UPPER = slice(0, 20_000), slice(40_000, 45_000)
+REJECTED = -100.0  # a lambda whose sigmoid is nothing beside 1/2
 
 
 class Images(NamedTuple):
@@ -37,6 +38,8 @@ class HyperCleaning(BilevelProblem):
         seed: int = 0,
         batch_size: int = 100,
         C: float = 0.001,
+        zero_start: bool = False,
+        oracle: bool = False,
         dtype: torch.dtype = torch.float32,
     ):
         if not 0 <= noise <= 1:
@@ -45,7 +48,7 @@ class HyperCleaning(BilevelProblem):
             raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size}")
         if not C > 0:
             raise ValueError(f"C must be positive, or the lower level is not strongly convex; got {C}")
-        self.batch_size, self.C = batch_size, C
+        self.batch_size, self.C, self.zero_start, self.oracle = batch_size, C, zero_start, oracle
         mnist = load_mnist()
         self.lower_set = _images(mnist.train_images[LOWER], mnist.train_labels[LOWER], dtype)
         self.upper_set = _images(mnist.train_images[UPPER], mnist.train_labels[UPPER], dtype)
@@ -54,10 +57,16 @@ class HyperCleaning(BilevelProblem):
         self.is_noisy = self.noisy_labels != self.lower_set.labels
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """lambda = 0 (all weights 1/2); w normal with variance 2/10 (Kaiming, fan-out), as in the code of the peers."""
+        """lambda = 0 (all weights 1/2); w normal with variance 2/10 (Kaiming, fan-out), as in the code of the peers.
+
+        With `zero_start` w is 0. With `oracle` the mislabelled images weigh nothing from the start.
+        """
         pixels = self.lower_set.pixels
         w = torch.randn(10 * pixels.shape[1], generator=generator, dtype=pixels.dtype) * (2 / 10) ** 0.5
-        return torch.zeros(len(pixels), dtype=pixels.dtype), w
+        weights = torch.zeros(len(pixels), dtype=pixels.dtype)
+        if self.oracle:
+            weights[self.is_noisy] = REJECTED
+        return weights, torch.zeros_like(w) if self.zero_start else w
 
     def sample(self, generator: torch.Generator) -> Samples:
         return Samples(

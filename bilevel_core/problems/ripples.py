@@ -20,22 +20,12 @@ does on the stack, step by step, what it would do on each copy alone: many indep
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from bilevel_core.problem import BilevelProblem, Samples
-
-
-class UpperNoise(NamedTuple):
-    x: Tensor
-    y: Tensor
-
-
-class LowerNoise(NamedTuple):
-    scale: Tensor
-    y: Tensor
+from bilevel_core.problems.quadratic import LowerNoise, UpperNoise
 
 
 class Ripples(BilevelProblem):
