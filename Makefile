@@ -24,7 +24,7 @@ test: $(BOOK)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m pytest tests -n 2
-	$(RUN) -m pytest chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n 3 --dist loadfile
+	$(RUN) -m pytest chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n 2 --dist loadfile --no-loadscope-reorder
 
 lab: $(SETUP)
 	$(VENV)/bin/jupyter-lab chapters
