@@ -242,6 +242,9 @@ def test_what_chapter_10_says_of_the_stored_runs():
     assert climbs["FMBO, steps 0.1"] < climbs[["SOBA", "FSLA"]].min()
     assert climbs["FMBO"] < climbs[["SOBA, steps 0.3", "FSLA, steps 0.3"]].min()
     cleaning = table[table.group == "cleaning"]
+    each = {label: (runs.groupby("seed").cpu_seconds.last() / runs.groupby("seed").step.last()).mean()
+            for label, runs in table[table.solver == "reverse"].groupby("label")}  # fmt: skip
+    assert 3.5 < each["reverse, K 200"] / each["reverse"] < 4.5
     early = band(at_marks(cleaning, "cpu_seconds", "auc", [2, 59]))["mean"]
     assert early.loc["FMBO, calm", 2] > 0.92 > 0.91 > early.loc["FMBO, calm", 59]
 
