@@ -22,7 +22,8 @@ book: $(BOOK)
 
 test: $(BOOK)
 	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check .
+	$(RUN) -m ruff format --check --exclude chapters .
+	$(RUN) -m ruff format --check --config line-length=80 chapters
 	$(RUN) -m pytest tests -n 2
 	$(RUN) -m pytest chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -45,11 +46,11 @@ cover: $(SETUP)
 clean:
 	rm -rf _build build *.egg-info
 
-$(SETUP): requirements.txt pyproject.toml
+$(SETUP): requirements.txt pyproject.toml book/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed, this is " + sys.version.split()[0] + "; say make PYTHON=/path/to/python3.11")'
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -e . -e book
 	touch $@
 
 $(BOOK): $(SETUP) _config.yml _toc.yml $(PAGES)

@@ -1,6 +1,6 @@
-"""The long version of Chapter 14: `python benchmarks/rate.py`.
+"""The long version of Chapter 14: `python benchmarks/rates.py`.
 
-Writes results/rate/schedules_METHOD.csv, the averages A(T) of `bilevel_core.rate` up to T = 100000 for every noise and
+Writes results/rate/schedules_METHOD.csv, the averages A(T) of `bilevel_book.rates` up to T = 100000 for every noise and
 start, and results/rate/frozen_METHOD.csv, up to T = 10000 with constant steps: schedules frozen at a time tau. What is
 stored is not done again. In all 23 minutes of CPU time on one core.
 """
@@ -10,32 +10,32 @@ import time
 import pandas as pd
 import torch
 
-from bilevel_core import rate
+from bilevel_book import rates
 from bilevel_core.files import write_atomically
 
-LONG, SHORT = rate.horizons(10, 1e5), rate.horizons(100, 1e4, per_decade=5)
-FAIR_STARTS = rate.STARTS[1:]
+LONG, SHORT = rates.horizons(10, 1e5), rates.horizons(100, 1e4, per_decade=5)
+FAIR_STARTS = rates.STARTS[1:]
 
 
 def write(kind: str, method: str, table: pd.DataFrame) -> None:
-    write_atomically(rate.file(kind, method), table.to_csv(index=False, float_format="%.5g").encode())
+    write_atomically(rates.file(kind, method), table.to_csv(index=False, float_format="%.5g").encode())
 
 
 def with_schedules(method: str) -> None:
-    if rate.file("schedules", method).exists():
+    if rates.file("schedules", method).exists():
         return
     print(f"{method}: {LONG[-1]} steps", flush=True)
-    values = rate.averages(rate.stack(rate.NOISES, rate.STARTS), rate.solver(method), LONG)
-    write("schedules", method, rate.table(values, rate.NOISES, rate.STARTS, LONG))
+    values = rates.averages(rates.stack(rates.NOISES, rates.STARTS), rates.solver(method), LONG)
+    write("schedules", method, rates.table(values, rates.NOISES, rates.STARTS, LONG))
 
 
 def with_constant_steps(method: str) -> None:
-    path = rate.file("frozen", method)
+    path = rates.file("frozen", method)
     done = pd.read_csv(path) if path.exists() else pd.DataFrame({"tau": []})
-    for tau in sorted(set(rate.TAUS[method]) - set(done.tau)):
+    for tau in sorted(set(rates.TAUS[method]) - set(done.tau)):
         print(f"{method} frozen at {tau}: {SHORT[-1]} steps", flush=True)
-        values = rate.averages(rate.stack([rate.NOISE], FAIR_STARTS), rate.solver(method, tau), SHORT)
-        rows = rate.table(values, [rate.NOISE], FAIR_STARTS, SHORT).assign(tau=tau)
+        values = rates.averages(rates.stack([rates.NOISE], FAIR_STARTS), rates.solver(method, tau), SHORT)
+        rows = rates.table(values, [rates.NOISE], FAIR_STARTS, SHORT).assign(tau=tau)
         done = pd.concat([done, rows]) if len(done) else rows
         write("frozen", method, done)
 
@@ -43,9 +43,9 @@ def with_constant_steps(method: str) -> None:
 def main() -> None:
     torch.set_num_threads(1)
     begin = time.process_time()
-    for method in (*rate.CLAIMED, rate.CONTROL):
+    for method in (*rates.CLAIMED, rates.CONTROL):
         with_schedules(method)
-    for method in rate.CLAIMED:
+    for method in rates.CLAIMED:
         with_constant_steps(method)
     print(f"done, {time.process_time() - begin:.0f} s of CPU time")
 

@@ -11,9 +11,9 @@ gone with it.
 import tempfile
 from pathlib import Path
 
+from bilevel_book.released.solvers import ReleasedMRBO, ReleasedStocBiO
 from bilevel_core.experiments import Run, is_stored, load, perform, results_folder, store
 from bilevel_core.solvers import SOLVERS
-from bilevel_core.solvers.released import ReleasedMRBO, ReleasedStocBiO
 
 SOLVERS |= {"stocBiO": ReleasedStocBiO, "MRBO": ReleasedMRBO}  # for this process: the same methods, with switches
 

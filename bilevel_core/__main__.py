@@ -47,7 +47,7 @@ def reproduce(given: argparse.Namespace) -> int:
 
 
 def report(given: argparse.Namespace) -> int:
-    from bilevel_core.report import report  # needs matplotlib, which running does not
+    from bilevel_book.report import report  # needs matplotlib, which running does not
 
     report(given.name, given.size, given.results)
     return 0

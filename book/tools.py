@@ -17,8 +17,8 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def cover() -> None:
+    from bilevel_book.figures import cover
     from bilevel_core import FdeHBO
-    from bilevel_core.figures import cover
     from bilevel_core.problems import Valley
 
     problem, solver = Valley(), FdeHBO(alpha=0.03, beta=0.3, lam=0.4, eta=0.5, delta=0.05, r_v=3.0)

@@ -3,8 +3,6 @@
 from bilevel_core.problems.hyper_cleaning import HyperCleaning
 from bilevel_core.problems.hyper_representation import HyperRepresentation
 from bilevel_core.problems.quadratic import Quadratic
-from bilevel_core.problems.released import ReleasedCleaning
-from bilevel_core.problems.ripples import Ripples
 from bilevel_core.problems.valley import Valley
 
-__all__ = ["HyperCleaning", "HyperRepresentation", "Quadratic", "ReleasedCleaning", "Ripples", "Valley"]
+__all__ = ["HyperCleaning", "HyperRepresentation", "Quadratic", "Valley"]

@@ -50,9 +50,9 @@ class HyperCleaning(BilevelProblem):
             raise ValueError(f"C must be positive, or the lower level is not strongly convex; got {C}")
         self.batch_size, self.C, self.zero_start, self.oracle = batch_size, C, zero_start, oracle
         mnist = load_mnist()
-        self.lower_set = _images(mnist.train_images[LOWER], mnist.train_labels[LOWER], dtype)
-        self.upper_set = _images(mnist.train_images[UPPER], mnist.train_labels[UPPER], dtype)
-        self.test_set = _images(mnist.test_images, mnist.test_labels, dtype)
+        self.lower_set = prepared(mnist.train_images[LOWER], mnist.train_labels[LOWER], dtype)
+        self.upper_set = prepared(mnist.train_images[UPPER], mnist.train_labels[UPPER], dtype)
+        self.test_set = prepared(mnist.test_images, mnist.test_labels, dtype)
         self.noisy_labels = mislabel(self.lower_set.labels, noise, torch.Generator().manual_seed(seed))
         self.is_noisy = self.noisy_labels != self.lower_set.labels
 
@@ -81,16 +81,16 @@ class HyperCleaning(BilevelProblem):
         return batch.stop if isinstance(batch, slice) else len(batch)
 
     def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return cross_entropy(_logits(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
+        return cross_entropy(class_scores(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
 
     def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        logits = _logits(y, self.lower_set.pixels[batch])
+        logits = class_scores(y, self.lower_set.pixels[batch])
         losses = cross_entropy(logits, self.noisy_labels[batch], reduction="none")
         return torch.sigmoid(x[batch]) @ losses / len(losses) + self.C * (y @ y)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
-        logits = {name: _logits(y, images.pixels) for name, images in self._sets().items()}
+        logits = {name: class_scores(y, images.pixels) for name, images in self._sets().items()}
         losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
         weights = torch.sigmoid(x)
         numbers = losses | {
@@ -120,10 +120,10 @@ def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
     return (below + not_above).double().mean() / (2 * len(negative))
 
 
-def _logits(w: Tensor, pixels: Tensor) -> Tensor:
+def class_scores(w: Tensor, pixels: Tensor) -> Tensor:
     return pixels @ w.view(10, -1).T
 
 
-def _images(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:
+def prepared(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:
     pixels = (images.flatten(1).to(dtype) / 255 - MEAN) / STD
     return Images(torch.cat((pixels, torch.ones_like(pixels[:, :1])), 1), labels)

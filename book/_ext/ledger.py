@@ -14,7 +14,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from bilevel_core.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, choices, judge, render
+from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, choices, judge, render
 
 
 @cache

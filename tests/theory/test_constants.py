@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bilevel_core.theory.constants import (
+from bilevel_book.theory.constants import (
     ProblemConstants,
     balances,
     bound,

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bilevel_book.theory import statements
+from bilevel_book.theory.examples import coins, gentle_tilt, small_wishes, spring, straight_coupling
+from bilevel_book.theory.statements import Directions, Point, take_step
 from bilevel_core import FMBO, FdeHBO
-from bilevel_core.theory import statements
-from bilevel_core.theory.examples import coins, gentle_tilt, small_wishes, spring, straight_coupling
-from bilevel_core.theory.statements import Directions, Point, take_step
-from theory import instances, powers
+from theory.instances import instances, powers
 
 
 def vector(*values):

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bilevel_book.theory import statements
+from bilevel_book.theory.examples import coins
+from bilevel_book.theory.statements import Point, take_step
 from bilevel_core.directions import Directions
-from bilevel_core.theory import statements
-from bilevel_core.theory.examples import coins
-from bilevel_core.theory.statements import Point, take_step
-from theory import instances, powers, steps
+from theory.instances import instances, powers, steps
 
 etas = powers(-3, 0)
 

@@ -8,15 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bilevel_book.theory import statements
+from bilevel_book.theory.examples import Kink, gentle_tilt, spring
+from bilevel_book.theory.families import LogCoshFamily, Ridges, normal, spd
+from bilevel_book.theory.statements import Point
+from bilevel_book.theory.table import STATEMENTS
 from bilevel_core import hypergradient
 from bilevel_core.directions import exact, finite_difference
 from bilevel_core.problem import Samples
-from bilevel_core.theory import statements
-from bilevel_core.theory.examples import Kink, gentle_tilt, spring
-from bilevel_core.theory.families import LogCoshFamily, Ridges, normal, spd
-from bilevel_core.theory.statements import Point
-from bilevel_core.theory.table import STATEMENTS
-from theory import instances, powers, steps
+from theory.instances import instances, powers, steps
 
 
 def number(value):
@@ -272,7 +272,7 @@ def test_the_table_names_functions_and_tests_that_exist(statement):
     assert bool(statement.as_printed) or statement.status != "corrected"
     for name in (*statement.functions, *statement.as_printed):
         module, _, function = name.rpartition(".")
-        assert callable(getattr(__import__(f"bilevel_core.theory.{module}", fromlist=[function]), function)), name
+        assert callable(getattr(__import__(f"bilevel_book.theory.{module}", fromlist=[function]), function)), name
     for name in statement.tests:
         file, _, test = name.partition("::")
         assert f"def {test}(" in (Path(__file__).parent.parent / file).read_text(), name

@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 
+from bilevel_book.theory import statements
+from bilevel_book.theory.examples import Kink, straight_coupling
+from bilevel_book.theory.families import LogCoshFamily, normal
 from bilevel_core import FdeHBO, hypergradient
 from bilevel_core.directions import finite_difference
-from bilevel_core.theory import statements
-from bilevel_core.theory.examples import Kink, straight_coupling
-from bilevel_core.theory.families import LogCoshFamily, normal
-from theory import instances, powers, steps
+from theory.instances import instances, powers, steps
 
 deltas = powers(-3, 1)
 

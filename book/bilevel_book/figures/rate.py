@@ -1,0 +1,88 @@
+"""Pictures of measured rates: the rippled objective, averages against T, slopes with intervals. Chapter 14."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, look, panels
+
+
+def ripples(
+    x: np.ndarray, phi: np.ndarray, slope: np.ndarray, minimiser: float, starts: Mapping[float, float]
+) -> Figure:
+    """Phi of one entry with the starts marked, and its slope; where the slope falls Phi is not convex."""
+    with house_style():
+        figure, (above, below) = panels(2, height=5.4, sharex=True)
+        above.plot(x, phi, color=BLUE)
+        above.plot(list(starts), list(starts.values()), "o", color=ORANGE, markeredgecolor=BLACK, label="starts")
+        above.set(ylabel="Φ(x)", title="A valley with ripples on its sides")
+        above.legend(loc="upper left")
+        below.plot(x, slope, color=BLUE)
+        falls = np.gradient(slope, x) < 0
+        below.fill_between(x, -2, 2, where=falls, color=RED, alpha=0.12, linewidth=0, label="Φ is not convex")
+        below.axhline(0, color=BLACK, linewidth=0.8)
+        for ax in (above, below):
+            ax.axvline(minimiser, color=GREEN, linestyle="--", linewidth=1.2)
+        below.set(xlabel="x", ylabel="Φ′(x)", xlim=(x[0], x[-1]), ylim=(-1.7, 2))
+        below.set_title("Its slope is bounded, with one zero")
+        below.legend(loc="lower right")
+        return figure
+
+
+def decay(
+    curves: Mapping[str, pd.DataFrame], title: str, claimed: Mapping[str, float] | None = None, floor: float = 1e-4
+) -> Figure:
+    """A(T) for each method: mean, range over the seeds; grey lines with the claimed slopes end where it does."""
+    with house_style():
+        figure, axes = panels(height=4.4)
+        for name, runs in curves.items():
+            T, mean = runs.index.to_numpy(), runs.mean(axis=1).to_numpy()
+            axes.fill_between(T, runs.min(axis=1), runs.max(axis=1), color=look(name).color, alpha=0.15, linewidth=0)
+            axes.plot(T, mean, label=name, **look(name).line)
+            if claimed and name in claimed:
+                axes.plot(T, mean[-1] * (T / T[-1]) ** claimed[name], color="#888888", linewidth=0.9, zorder=1)
+        axes.set(xscale="log", yscale="log", xlim=(T[0], T[-1]), ylim=(floor, 20), title=title)
+        axes.set(xlabel="number of steps T", ylabel="A(T), mean of ‖∇Φ‖²")
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_minor_locator(NullLocator())  # frames are drawn faster
+        axes.legend(loc="lower left", fontsize=9.5)
+        return figure
+
+
+def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
+    """Slopes with their intervals, a panel for each table; black marks are the claimed slopes."""
+    with house_style():
+        figure, axes = panels(len(tables), height=2.3 * len(tables) + 0.6, sharex=True, squeeze=False)
+        for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
+            for place, row in enumerate(table.itertuples()):
+                colour, _, marker = look(row.method)
+                ends = [row.low, row.high]
+                ax.plot(ends, [place, place], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
+                ax.plot(row.slope, place, marker, color=colour, markersize=8)
+            ax.plot(table.claimed, range(len(table)), "|", color=BLACK, markersize=22, markeredgewidth=2)
+            ax.set_yticks(range(len(table)), table.method)
+            ax.set(ylim=(len(table) - 0.4, -0.6), title=title)
+            ax.grid(axis="x", color="#dddddd", linewidth=0.7)
+        ax.set(xlabel="slope; black: claimed")
+        return figure
+
+
+def fair(best: Mapping[str, pd.DataFrame]) -> Figure:
+    """Above, A(T) with the best constant steps for each T; below, the time tau at which they were frozen."""
+    with house_style():
+        figure, (above, below) = panels(2, height=6.6, sharex=True)
+        for name, runs in best.items():
+            T, style = runs.index.to_numpy(), look(name)._asdict()
+            above.loglog(T, runs.drop(columns="tau").mean(axis=1), label=name, markersize=4, **style)
+            below.loglog(T, runs.tau, label=name, markersize=4, **style)
+        above.set(ylabel="best A(T)", title="Each horizon with its own best steps")
+        above.yaxis.set_major_locator(FixedLocator([0.05, 0.1, 0.2, 0.5, 1, 2]))
+        above.yaxis.set_major_formatter("{x:g}")
+        above.legend(loc="lower left", fontsize=9.5)
+        below.set(xlabel="number of steps T", ylabel="best τ", title="Longer runs want shorter steps")
+        for ax in (above, below):
+            ax.yaxis.set_minor_locator(NullLocator())
+        return figure

@@ -1,0 +1,138 @@
+"""Pictures of what released code does: Chapter 11."""
+
+import math
+from collections.abc import Sequence
+from textwrap import fill
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, house_style, look, panels
+
+CHANCE = math.log(10)
+
+
+def relabelled(
+    k: np.ndarray, fraction: np.ndarray, uses: int, images: np.ndarray, truth: Sequence[int], labels: Sequence[int]
+) -> Figure:
+    """Above: the fraction of wrong labels after k uses, now marked. Below: a dozen images with the labels of now."""
+    with house_style():
+        figure, (above, below) = panels(2, height=5.2, height_ratios=[1.5, 1.7])
+        now = fraction[uses]
+        above.axhline(0.9, color=BLACK, linestyle=":", linewidth=1.2)
+        above.plot(k, fraction, color=BLUE)
+        above.plot(uses, now, "o", color=RED, markersize=9)
+        above.set(xlabel="times that a label was used", ylabel="wrong labels", ylim=(-0.03, 1), xlim=(-2, k[-1] + 2))
+        above.set_title(f"After {uses} uses {now:.0%} of the labels are wrong")
+        wide = len(images) // 2
+        rows = [np.hstack(images[i : i + wide]) for i in (0, wide)]
+        gap = np.zeros((11, rows[0].shape[1]))
+        below.imshow(1 - np.vstack([gap, rows[0], gap, rows[1]]), cmap="gray", vmin=0, vmax=1)
+        for i, (true, label) in enumerate(zip(truth, labels, strict=True)):
+            row, column = divmod(i, wide)
+            below.text(
+                28 * column + 14, 39 * row + 8, str(label), ha="center", va="center", fontsize=15, weight="bold",
+                color=GREEN if true == label else RED,
+            )  # fmt: skip
+        below.set_axis_off()
+        below.set_title("The label of each image (red: wrong)")
+        return figure
+
+
+def levels(runs: dict[str, pd.DataFrame], recorded: pd.DataFrame, published: dict[str, Sequence[float]]) -> Figure:
+    """A panel for each method: train loss by outer steps, with labels drawn once and re-noised, beside what is known.
+
+    Filled diamonds and open ones: recorded ends of the released code, as it is and with noise drawn once. Grey ticks:
+    levels in published figures.
+    """
+    looks = {"correct": (BLUE, "-", "noise drawn once"), "labels re-noised": (RED, "-", "re-noised at each use")}
+    looks["all"] = (ORANGE, "--", "with the other switches too")
+    with house_style():
+        figure, axes = panels(len(runs), height=2.6 * len(runs) + 1.0)
+        for panel, (method, table) in zip(axes, runs.items(), strict=True):
+            for label, (colour, line, words) in looks.items():
+                for seed, run in table[table.label == label].groupby("seed"):
+                    words = words if seed == 0 else None
+                    panel.plot(run.step, run.train_loss, color=colour, linestyle=line, linewidth=1.8, label=words)
+            ends = recorded[recorded.method == method]
+            for noise, full in (("redrawn", True), ("once", False)):
+                some, face = ends[ends.noise == noise], BLACK if full else "white"
+                words = f"released code, noise {noise}"
+                panel.plot(
+                    some.outer_steps, some.train_loss, "D", color=BLACK, markerfacecolor=face, markersize=7, label=words
+                )
+            edge = max(table.step.max(), ends.outer_steps.max())
+            for i, level in enumerate(published[method]):
+                words = "level in published figure" if i == 0 else None
+                panel.plot([0, edge], [level] * 2, color="#777777", linestyle=(0, (1, 3)), linewidth=2, label=words)
+            panel.axhline(CHANCE, color=BLACK, linewidth=0.9)
+            panel.text(edge, CHANCE * 0.97, "ln 10", ha="right", va="top", fontsize=9.5)
+            panel.set_yscale("log")
+            panel.set(ylim=(0.33, 28), ylabel="train loss")
+            panel.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+            panel.minorticks_off()
+            panel.set_title(method, fontsize=11)
+        axes[-1].set_xlabel("outer steps")
+        figure.suptitle(
+            "Re-noised labels alone keep the loss at ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
+        )
+        handles = {}
+        for panel in axes:
+            handles |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.2)
+        return figure
+
+
+def by_switch(title: str, quantities: dict[str, pd.Series], chances: Sequence[float]) -> Figure:
+    """Horizontal bars for each quantity, one for each switch; a line where it would be by chance."""
+    with house_style():
+        height = 0.7 + sum(0.8 + 0.42 * len(values) for values in quantities.values())
+        figure, axes = panels(len(quantities), height=height)
+        for panel, (name, values), chance in zip(axes, quantities.items(), chances, strict=True):
+            rows = values.iloc[::-1]
+            colours = [BLUE if label == "correct" else SKY for label in rows.index]
+            panel.barh([fill(label, 24) for label in rows.index], rows, color=colours, height=0.62)
+            panel.axvline(chance, color=RED, linewidth=1.2, linestyle="--")
+            for lane, value in enumerate(rows):
+                box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+                panel.text(1.02 * value + 0.005, lane, f"{value:.2f}", va="center", fontsize=9, bbox=box)
+            panel.set_title(name, fontsize=11, weight="normal")
+            panel.set_xlim(0, 1.16 * rows.max())
+            panel.tick_params(axis="y", length=0, labelsize=8.5)
+        figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11)
+        return figure
+
+
+def sums(h: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarray) -> Figure:
+    """What two short sums make of 1 / h."""
+    with house_style():
+        figure, axes = panels(height=3.5)
+        axes.axhspan(-1, 0, color=RED, alpha=0.08, linewidth=0)
+        axes.axhline(0, color=BLACK, linewidth=0.8)
+        axes.plot(h, truth, color=BLACK, label="1 / h, the truth")
+        axes.plot(h, paper, color=BLUE, label="the sum of the paper")
+        axes.plot(h, release, color=ORANGE, linestyle="--", label="the sum of the release")
+        axes.text(0.1, -0.62, "v points backwards", color="#a33", fontsize=10)
+        axes.set(ylim=(-0.8, 3.7), xlim=(0, h[-1]), xlabel="curvature h", ylabel="v for a unit gradient")
+        axes.legend()
+        axes.set_title("Above h = 2 the release turns v round")
+        return figure
+
+
+def clock(runs: dict[str, pd.DataFrame], evaluation: float) -> Figure:
+    """Train loss against a clock that also counts one evaluation, of so many seconds, for each outer step."""
+    with house_style():
+        figure, axes = panels(height=4.2)
+        for method, run in runs.items():
+            later = run[run.step > 0]
+            seconds = later.cpu_seconds + evaluation * later.step
+            axes.loglog(seconds, later.train_loss, markersize=3, label=method, **look(method)._asdict())
+        axes.set(xlim=(0.05, 12_000), ylim=(0.33, 28), xlabel="seconds on the clock", ylabel="train loss")
+        axes.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+        axes.set_xticks([0.1, 1, 10, 100, 1000, 10_000], ["0.1", "1", "10", "100", "1000", "10000"])
+        axes.minorticks_off()
+        axes.grid(alpha=0.25)
+        figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
+        axes.set_title(f"{evaluation:g} s for each evaluation, on the clock")
+        return figure

@@ -1,0 +1,140 @@
+"""Pictures of the one-dimensional valley: Chapter 1 and the cover."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, house_style, panels
+from bilevel_core.problems.valley import Valley
+from bilevel_core.solvers import State
+
+XS = torch.linspace(-2.7, 2.4, 500, dtype=torch.float64)
+YS = torch.linspace(-2.1, 2.1, 300, dtype=torch.float64)
+
+
+def landscape(problem: Valley) -> Figure:
+    """Above: how far g(x, y) lies over the floor of its valley. Below: f along the floor, which is Phi."""
+    with house_style():
+        figure, (above, below) = panels(2, height=6.0, sharex=True, height_ratios=[3, 2])
+        draw_valley(above, problem)
+        above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
+        above.set(xlabel=None, title="For each x the lower level settles at y*(x)")
+        draw_objective(below, problem)
+        below.set_title("The upper level sees only the valley floor")
+        return figure
+
+
+def slice_of_lower(problem: Valley, x: float) -> Figure:
+    """The lower level at one x, and the point of Phi that it makes."""
+    at = torch.tensor(x, dtype=torch.float64)
+    y_star = problem.y_star(at)
+    with house_style():
+        figure, (above, below) = panels(2, height=5.2, height_ratios=[1, 1])
+        g = torch.cosh(YS) - problem.s(at) * YS
+        above.plot(YS, g, color=BLUE)
+        above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
+        above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
+        above.annotate("f wants y = 1", (problem.a, 6.6), xytext=(5, 0), textcoords="offset points", color=GREEN)
+        above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
+        above.set_title(f"At x = {x:.1f} the lower level answers y* = {y_star:.2f}")
+        draw_objective(below, problem)
+        below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
+        below.set_title(f"so the upper level pays Φ = {problem.objective(at):.2f}")
+        return figure
+
+
+def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
+    """Where methods go from the same start, in the plane and on Phi."""
+    with house_style():
+        figure, (above, below) = panels(2, height=6.2, sharex=True, height_ratios=[3, 2])
+        draw_valley(above, problem, label=False)
+        draw_objective(below, problem)
+        for (name, path), colour, marker in zip(paths.items(), (ORANGE, RED), "so", strict=False):
+            x, y = _track(path)
+            phi = problem.objective(torch.tensor(x)).numpy()
+            above.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
+            above.plot(x[-1], y[-1], color=colour, marker=marker, markersize=9)
+            below.plot(x, phi, color=colour, marker=marker, markersize=3, linewidth=1.2)
+            below.plot(x[-1], phi[-1], color=colour, marker=marker, markersize=9)
+        above.plot(*(part[0] for part in _track(path)), "x", color=BLACK, markersize=9, label="start")
+        above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
+        above.set(xlabel=None, title="Same start, two ideas of the slope")
+        below.set_title("One stops high on Φ, the other in a minimum")
+        return figure
+
+
+def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
+    """The run up to time t: the plane, Phi, and the three errors that must vanish together."""
+    with house_style():
+        figure, (plane, phi, errors) = panels(3, height=7.4, height_ratios=[3, 1.6, 1.8])
+        x, y = _track(path)
+        draw_valley(plane, problem, label=False)
+        plane.plot(x[: t + 1], y[: t + 1], color=RED, marker="o", markersize=3, linewidth=1.2)
+        plane.plot(x[t], y[t], "o", color=RED, markersize=9)
+        plane.annotate(
+            "", (x[t], problem.y_star(torch.tensor(x[t]))), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5}
+        )
+        plane.set_title(f"t = {t}: y is on its way to the floor, x along it")
+        draw_objective(phi, problem)
+        phi.plot(x[t], problem.objective(torch.tensor(x[t])), "o", color=RED, markersize=9)
+        phi.set_title(f"Φ(x) = {problem.objective(torch.tensor(x[t])):.3f}")
+        for (name, error), colour, style in zip(
+            errors_of(problem, path).items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), strict=True
+        ):
+            errors.semilogy(error, color=colour, alpha=0.25, linestyle=style)
+            errors.semilogy(error[: t + 1], color=colour, linestyle=style, label=name)
+        errors.axvline(t, color=BLACK, linewidth=1)
+        errors.set(xlabel="t", ylim=(1e-7, 10))
+        errors.legend(loc="lower left", ncols=3)
+        errors.set_title("All three errors shrink together")
+        return figure
+
+
+def errors_of(problem: Valley, path: Sequence[State]) -> dict[str, np.ndarray]:
+    """|y - y*|, |v - v*| and |Phi'| along a run."""
+    x, y, v = (torch.cat([getattr(state, name) for state in path]) for name in "xyv")
+    return {
+        "|y − y*|": (y - problem.y_star(x)).abs().numpy(),
+        "|v − v*|": (v - problem.v_star(x, y)).abs().numpy(),
+        "|Φ′(x)|": problem.hypergradient(x).abs().numpy(),
+    }
+
+
+def cover(problem: Valley, path: Sequence[State]) -> Figure:
+    """The front of the book: a run of FdeHBO through the valley."""
+    with house_style():
+        figure, axes = panels(width=10, height=4.2)
+        draw_valley(axes, problem, label=False)
+        x, y = _track(path)
+        axes.plot(x, y, color=RED, linewidth=1.6, alpha=0.8)
+        axes.scatter(x, y, s=np.linspace(46, 10, len(x)), color=RED, zorder=3, edgecolor="white", linewidth=0.5)
+        axes.text(-2.55, 1.78, "y*(x)", color=BLACK, fontsize=13, style="italic")
+        axes.text(0.42, 0.32, "minimum of Φ", color=BLACK, fontsize=12)
+        axes.plot(x[-1], y[-1], "*", color=YELLOW, markersize=20, markeredgecolor=BLACK)
+        axes.set_axis_off()
+        return figure
+
+
+def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
+    X, Y = torch.meshgrid(XS, YS, indexing="xy")
+    floor = problem.y_star(X)
+    height = torch.cosh(Y) - problem.s(X) * Y - (torch.cosh(floor) - problem.s(X) * floor)
+    axes.contourf(X, Y, torch.sqrt(height), levels=np.linspace(0, 2.6, 12), cmap=DEPTH, extend="max")
+    F = ((Y - problem.a) ** 2 + problem.c * (X - problem.b) ** 2) / 2
+    axes.contour(X, Y, F, levels=[0.1, 0.4, 0.9, 1.6, 2.5, 3.6], colors=GREEN, linewidths=0.7)
+    axes.plot(XS, problem.y_star(XS), color=BLACK, linewidth=2.2, label="valley floor y*(x)")
+    if label:
+        axes.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
+    axes.set(xlim=(XS[0], XS[-1]), ylim=(YS[0], YS[-1]), xlabel="x", ylabel="y")
+
+
+def draw_objective(axes: Axes, problem: Valley) -> None:
+    axes.plot(XS, problem.objective(XS), color=BLACK)
+    axes.set(xlim=(XS[0], XS[-1]), ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
+
+
+def _track(path: Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
+    return tuple(torch.cat([getattr(state, name) for state in path]).numpy() for name in "xy")

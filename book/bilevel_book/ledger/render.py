@@ -1,0 +1,57 @@
+"""The ledgers as MyST Markdown, one card for each passage and for each choice."""
+
+from pathlib import Path
+
+from bilevel_book.ledger.choices import Choice
+from bilevel_book.ledger.sentences import Passage, tally
+from bilevel_book.verdicts import Claim
+
+CHAPTERS = Path(__file__).resolve().parents[3] / "chapters"
+
+
+def badge(word: str) -> str:
+    """A word in a frame whose colour says the same."""
+    return f"[{word}]{{.verdict .verdict-{word.replace(' ', '-')}}}"
+
+
+def chapter(number: int) -> str:
+    """A link to a chapter, from a page in `book`; only its name where it is not written yet."""
+    files = sorted(CHAPTERS.glob(f"{number:02d}_*.ipynb"))
+    return f"[Chapter {number}](../chapters/{files[0].name})" if files else f"Chapter {number}"
+
+
+def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
+    """How many passages, how many claims, and how many of them have each verdict."""
+    counts = tally(ledger)
+    verdicts = "\n".join(f"- {badge(verdict)} {count}" for verdict, count in counts.items())
+    return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}"
+
+
+def passage_card(passage: Passage, claims: list[Claim]) -> str:
+    """The quotation, its claims with verdict, number and measure, and where they are tested."""
+    parts = [f"*{passage.where}*", "\n".join(f"> {line}" for line in passage.quote.split("\n"))]
+    for claim in claims:
+        where = f" ({claim.where})" if claim.where not in ("", passage.where) else ""
+        parts.append(f"{badge(claim.verdict)} {claim.text}{where}")
+        parts.append(f"**{claim.numbers}**\\\n{claim.measure}{'' if claim.measure.endswith('?') else '.'}")
+    if tested := [chapter(number) for number in passage.chapters] + [f"`{test}`" for test in passage.tests]:
+        parts.append(f"Tested in {', '.join(tested)}.")
+    return "\n\n".join(parts)
+
+
+def choices_summary(choices: list[Choice]) -> str:
+    """How many choices, and of how many the effect is measured."""
+    measured = sum(bool(choice.effect) for choice in choices)
+    counts = f"- {badge('measured')} {measured}\n- {badge('not measured')} {len(choices) - measured}"
+    return f"{len(choices)} choices, and the effect of other values:\n\n{counts}"
+
+
+def choice_card(choice: Choice) -> str:
+    """What is open, the value, the reason, the effect."""
+    parts = [f"**{choice.what}** {badge('measured' if choice.effect else 'not measured')}"]
+    parts.append(f"*Here:* {choice.value}.\\\n*Because:* {choice.why}.")
+    if choice.effect:
+        parts.append("\n".join(f"- {line}" for line in choice.effect))
+    if choice.chapters:
+        parts.append(f"See {', '.join(chapter(number) for number in choice.chapters)}.")
+    return "\n\n".join(parts)

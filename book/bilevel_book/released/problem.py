@@ -1,0 +1,92 @@
+"""Hyper-cleaning as released code has it: each defect is a switch, and with all switches off this is `HyperCleaning`.
+
+    renoise       a draw is a use, and each use shifts int(noise * B) labels of its batch by 1..9 modulo 10, in place.
+                  After k uses a label is wrong with probability  0.9 (1 - (1 - 10 noise / 9)^k)
+    upper_from    "clean": training images 40000..44999. "mixed": the batches -0, -1, .., -4 of 1000, and -0 is 0, so
+                  one of the five is of training images. "training": the lower set. Training images have noisy labels
+    averaged      the batch loss is averaged before it is weighted: every image in a batch has the same weight
+    unseeded      start and draws use the global generator; the seed names the run and nothing else
+
+With `renoise` the labels are state that the problem changes, so it is not pure. `start` puts them back, hence equal
+runs are equal, but a run that is resumed from a checkpoint would begin again with fresh labels: do not resume one.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from bilevel_core.data import load_mnist
+from bilevel_core.modules import range_of
+from bilevel_core.problem import Samples
+from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, class_scores, prepared
+
+# Where upper batches come from: a part of MNIST's training file with true labels, and how much of the lower set.
+POOLS = {"clean": (UPPER, 0), "mixed": (slice(56_000, 60_000), 1_000), "training": (slice(0), LOWER.stop)}
+
+
+class ReleasedCleaning(HyperCleaning):
+    def __init__(
+        self,
+        renoise: bool = False,
+        upper_from: str = "clean",
+        averaged: bool = False,
+        unseeded: bool = False,
+        noise: float = 0.1,
+        seed: int = 0,
+        **options,
+    ):
+        if upper_from not in POOLS:
+            raise ValueError(f"upper_from must be one of {', '.join(POOLS)}, got {upper_from!r}")
+        super().__init__(noise=noise, seed=seed, **options)
+        self.renoise, self.averaged, self.unseeded, self.noise, self.seed = renoise, averaged, unseeded, noise, seed
+        own, self.shared = POOLS[upper_from]
+        mnist, pixels = load_mnist(), self.lower_set.pixels
+        own = prepared(mnist.train_images[own], mnist.train_labels[own], pixels.dtype)
+        self.pool, self.true_part = torch.cat((own.pixels, pixels[: self.shared])), own.labels
+        self.drawn_once = self.noisy_labels
+
+    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        self.noisy_labels = self.lower_set.labels.clone() if self.renoise else self.drawn_once
+        self.shifts = torch.Generator().manual_seed(self.seed)  # its own, so that batches are those of a correct run
+        return super().start(self._source(generator))
+
+    def sample(self, generator: torch.Generator) -> Samples:
+        generator, size = self._source(generator), (self.batch_size,)
+        upper = torch.randint(len(self.pool), size, generator=generator)
+        return Samples(upper, self.use(torch.randint(len(self.noisy_labels), size, generator=generator)))
+
+    def full(self) -> Samples:
+        return Samples(range_of(self.pool), self.use(range_of(self.noisy_labels)))
+
+    def use(self, batch: Tensor | slice) -> Tensor | slice:
+        """The batch itself; with `renoise`, after int(noise * B) of its labels were shifted where they are stored."""
+        if self.renoise:
+            images = torch.arange(len(self.noisy_labels))[batch]
+            hit = images[torch.randperm(len(images), generator=self.shifts)[: int(self.noise * len(images))]]
+            shift = torch.randint(1, 10, hit.shape, generator=self.shifts)
+            self.noisy_labels[hit] = (self.noisy_labels[hit] + shift) % 10
+        return batch
+
+    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
+        labels = torch.cat((self.true_part, self.noisy_labels[: self.shared]))
+        return cross_entropy(class_scores(y, self.pool[batch]), labels[batch])
+
+    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
+        if not self.averaged:
+            return super().lower(x, y, batch)
+        loss = cross_entropy(class_scores(y, self.lower_set.pixels[batch]), self.noisy_labels[batch])
+        return torch.sigmoid(x[batch]).mean() * loss + self.C * (y @ y)
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Also `wrong`, the fraction of lower labels that are wrong now. `upper_loss` is on the clean set always."""
+        self.is_noisy = self.noisy_labels != self.lower_set.labels
+        return super().evaluate(x, y) | {"wrong": self.is_noisy.double().mean().item()}
+
+    def _source(self, generator: torch.Generator) -> torch.Generator:
+        return torch.default_generator if self.unseeded else generator
+
+
+def wrong_after(uses: int | Tensor, noise: float) -> float | Tensor:
+    """P(a label is wrong after so many uses). Each use keeps it with probability 1 - noise, else it moves to one of
+    nine others: the distance to the uniform distribution shrinks by 1 - 10 noise / 9."""
+    return 0.9 * (1 - (1 - 10 * noise / 9) ** uses)

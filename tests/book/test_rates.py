@@ -1,0 +1,278 @@
+"""Measured rates: the stacked problem in closed form, slopes and intervals, and the stored long version (T20)."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from bilevel_book import rates
+from bilevel_book.ripples import Ripples
+from bilevel_core import FMBO, Samples, hypergradient
+from bilevel_core.directions import exact, finite_difference
+
+METHODS = [*rates.CLAIMED, rates.CONTROL]
+
+
+class Alone(Ripples):
+    """One copy of a stack: it draws what the stack draws and keeps its own part."""
+
+    def __init__(self, whole: Ripples, copy: int):
+        self.whole, self.part = whole, slice(copy * whole.dim, (copy + 1) * whole.dim)
+        super().__init__(1, whole.dim, noise=whole.noise[self.part][0].item(), start=whole.x0[self.part][0].item())
+
+    def sample(self, generator):
+        return Samples(*(type(b)(*(entries[self.part] for entries in b)) for b in self.whole.sample(generator)))
+
+
+def walk(problem, solver, steps, seed=0):
+    state = solver.init(problem, seed)
+    for _ in range(steps):
+        state = solver.step(problem, state)
+    return state
+
+
+# The problem
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_the_closed_forms_agree_with_the_implicit_function_theorem(generator, scale):
+    problem = Ripples(3, noise=0.5)
+    x = scale * torch.randn(12, generator=generator, dtype=torch.float64)
+    truth = hypergradient(problem, x)
+    torch.testing.assert_close(problem.hypergradient(x), truth.gradient, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(problem.y_star(x), truth.y, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(problem.v_star(x), truth.v, rtol=1e-9, atol=1e-9)
+    norms = problem.evaluate(x, truth.y)
+    assert norms["squared_norm"] == pytest.approx(truth.gradient.square().sum().item() / 3)
+    assert norms["lower_error"] == pytest.approx(0, abs=1e-8)
+
+
+def test_the_objective_has_one_stationary_point_and_is_not_convex():
+    problem = Ripples(1, dim=6001, mu=1.25, L=1.25)
+    x = torch.linspace(-60, 60, 6001, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(problem.objective(x).sum(), x)
+    torch.testing.assert_close(slope, problem.hypergradient(x).detach())
+    assert (slope.sign().diff() != 0).sum() == 1
+    assert (slope.diff() < 0).double().mean() > 0.3
+    assert slope.abs().max() < problem.tilt + 1.6 / 1.25
+
+
+def test_finite_differences_are_exact_on_it(generator):
+    problem = Ripples(2, start=3.0)
+    x, y = problem.start(generator)
+    v, batch = torch.randn(8, generator=generator, dtype=torch.float64), problem.sample(generator)
+    for ours, theirs in zip(
+        finite_difference(problem, x, y, v, batch, 0.5), exact(problem, x, y, v, batch), strict=True
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_its_noise_has_mean_zero_and_the_variance_it_says(generator):
+    problem = Ripples(1, dim=40_000, noise=0.5)
+    upper, lower = problem.sample(generator)
+    for part in (upper.x, upper.y, lower.y):
+        assert abs(part.mean()) < 4 * 0.5 / 200
+        assert part.std().item() == pytest.approx(0.5, rel=0.02)
+    assert lower.scale.mean().item() == pytest.approx(1, abs=0.003)
+    assert lower.scale.min() >= 0.75
+    assert lower.scale.max() <= 1.25
+    assert Ripples(1, dim=1000, noise=9.0).sample(generator).lower.scale.min() >= 0.5
+
+
+def test_a_noise_or_a_start_for_each_copy():
+    problem = Ripples(3, dim=2, noise=(0, 1, 2), start=(5, 6, 7))
+    assert problem.noise.tolist() == [0, 0, 1, 1, 2, 2]
+    x, y = problem.start(torch.Generator())
+    assert x.tolist() == [5, 5, 6, 6, 7, 7]
+    torch.testing.assert_close(y * problem.a, x)
+    assert problem.objective(x).shape == problem.squared_norm(x).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"copies": 0},
+        {"dim": 1.5},
+        {"mu": 2.0, "L": 1.0},
+        {"noise": -1.0},
+        {"noise": (1.0, 2.0)},
+        {"start": math.nan},
+        {"tilt": 0.5},
+        {"r": -0.1},
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Ripples(**wrong)
+
+
+# Stacking
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_stack_is_its_copies_run_one_by_one(method):
+    whole = Ripples(3, noise=(0.2, 0.5, 2.0), start=(0.0, 20.0, 6.0))
+    together = walk(whole, rates.solver(method), 40)
+    for copy in range(3):
+        alone = walk(Alone(whole, copy), rates.solver(method), 40)
+        for name in "xyv":
+            mine, theirs = whole.each(getattr(together, name))[copy], getattr(alone, name)
+            torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_ball_would_tie_the_copies_together():
+    whole, tight = Ripples(3, start=2.0), FMBO(r_v=0.5)
+    together, alone = walk(whole, tight, 20), walk(Alone(whole, 0), tight, 20)
+    assert (whole.each(together.v)[0] - alone.v).norm() > 0.05
+
+
+# Averages, slopes, intervals
+
+
+def test_averages_are_means_over_all_steps_before_the_horizon():
+    problem, solver = Ripples(2, noise=0.5, start=2.0), rates.solver("SOBA")
+    states = [walk(problem, solver, t) for t in range(7)]
+    squares = torch.stack([problem.each(problem.hypergradient(s.x)).norm(dim=1) ** 2 for s in states])
+    expected = [squares[:3].mean(0).numpy(), squares[:7].mean(0).numpy()]
+    np.testing.assert_allclose(rates.averages(problem, solver, [3, 7]), expected, rtol=1e-12)
+
+
+def test_a_table_puts_every_copy_in_its_row():
+    noises, starts, marks = (0.2, 2.0), (0.0, 6.0, 20.0), (10, 100)
+    problem = rates.stack(noises, starts)
+    code = (1000 * problem.each(problem.noise)[:, 0] + problem.each(problem.x0)[:, 0]).numpy()
+    seeds = np.tile(np.arange(rates.SEEDS), 6) / 10
+    table = rates.table(np.stack([code + seeds, 2 * (code + seeds)]), noises, starts, marks)
+    assert len(table) == 12
+    for row in table.to_dict("records"):
+        values = [row[seed] for seed in rates.SEED_COLUMNS]
+        expected = (1000 * row["noise"] + row["start"] + np.arange(rates.SEEDS) / 10) * (1 + (row["T"] == 100))
+        np.testing.assert_allclose(values, expected)
+
+
+def test_horizons_are_even_on_a_logarithmic_axis():
+    marks = rates.horizons(10, 1e5)
+    assert (marks[0], marks[-1], len(marks)) == (10, 100_000, 41)
+    assert np.abs(np.diff(np.log10(marks)) - 0.1).max() < 0.03
+
+
+@pytest.mark.parametrize("power", [-2 / 3, -1 / 2, -2 / 5, -2 / 7])
+def test_slopes_of_power_laws_are_recovered(power):
+    T = np.array(rates.horizons(100, 1e5))
+    runs = pd.DataFrame({"0": 3 * T**power, "1": 0.1 * T**power}, index=T)
+    np.testing.assert_allclose(rates.slope(runs), power, rtol=1e-12)
+
+
+def test_the_quantile_of_the_t_distribution():
+    """The density with 7 degrees of freedom has 95 % of its mass within the quantile."""
+    t = np.linspace(-rates.T_QUANTILE, rates.T_QUANTILE, 20_001)
+    density = math.gamma(4) / (math.sqrt(7 * math.pi) * math.gamma(3.5)) * (1 + t**2 / 7) ** -4
+    assert np.trapezoid(density, t) == pytest.approx(0.95, abs=1e-5)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say():
+    draws = np.random.default_rng(0).normal(-0.5, 0.05, (4000, rates.SEEDS))
+    ends = [rates.interval(pd.Series(row)) for row in draws]
+    covered = np.mean([low < -0.5 < high for _, low, high in ends])
+    assert covered == pytest.approx(0.95, abs=0.012)
+    half = rates.T_QUANTILE * 6**0.5 / 8**0.5  # the variance of 1, ..., 8 is 6
+    assert rates.interval(pd.Series(range(1, 9))) == pytest.approx((4.5, 4.5 - half, 4.5 + half))
+    with pytest.raises(ValueError, match="8 seeds"):
+        rates.interval(pd.Series([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_frozen_schedules_are_constants(method):
+    frozen, moving = rates.solver(method, 100), rates.solver(method)
+    names = ["alpha", "beta"] + (["multiplier", "gamma"] if method in ("F2SA", "F3SA") else ["lam"])
+    assert frozen.at(0, *names) == frozen.at(5000, *names) == moving.at(100, *names)
+    if hasattr(frozen, "eta"):
+        assert frozen.at(1, "eta") == (0.5,)
+        assert frozen.at(5000, "eta") == moving.at(101, "eta")
+    with pytest.raises(ValueError, match="no such method: Newton"):
+        rates.solver("Newton")
+
+
+# T20: the rates
+
+
+@pytest.mark.parametrize(
+    ("method", "steepest", "flattest", "steps"), [("FdeHBO", -0.75, -0.60, 1500), ("SOBA", -0.55, -0.45, 4000)]
+)
+def test_the_slopes_of_a_short_live_version(method, steepest, flattest, steps):
+    """One decade, the mean of 96 copies."""
+    problem, marks = rates.stack([rates.NOISE], [rates.NEAR] * 12), rates.horizons(steps / 10, steps)
+    runs = rates.averages(problem, rates.solver(method), marks)
+    mean = pd.DataFrame({"mean": runs.mean(1)}, index=marks)
+    assert steepest < rates.slope(mean).item() < flattest
+
+
+def test_the_slopes_of_the_stored_long_version():
+    slopes = rates.slopes(methods=METHODS).set_index("method")
+    assert list(slopes.columns) == ["slope", "low", "high", "claimed"]
+    assert -0.75 < slopes.slope["FdeHBO"] < -0.60
+    assert -0.55 < slopes.slope["SOBA"] < -0.45
+    assert -0.75 < slopes.slope[rates.CONTROL] < -0.60  # an echo: no theory gives SOBA this rate
+    assert (slopes.low < slopes.slope).all()
+    assert (slopes.slope < slopes.high).all()
+    for method in METHODS:
+        runs = rates.stored("schedules", method)
+        assert (runs.index[0], runs.index[-1], runs.shape[1]) == (100, 100_000, 8)
+        assert (runs > 0).all(axis=None)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_stored_schedules_are_what_the_code_makes(method):
+    marks = rates.horizons(10, 1e5)[:15]
+    problem = rates.stack(rates.NOISES, rates.STARTS)
+    again = rates.table(rates.averages(problem, rates.solver(method), marks), rates.NOISES, rates.STARTS, marks)
+    assert marks[-1] == 251
+    for noise in rates.NOISES:
+        for start in rates.STARTS:
+            stored = rates.stored("schedules", method, noise, start, since=0).loc[: marks[-1]]
+            ours = again[(again.noise == noise) & (again.start == start)].set_index("T")[rates.SEED_COLUMNS]
+            np.testing.assert_allclose(stored, ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("method", rates.CLAIMED)
+def test_the_stored_frozen_runs_are_what_the_code_makes(method):
+    problem = rates.stack([rates.NOISE], rates.STARTS[1:])
+    ours = rates.averages(problem, rates.solver(method, 32), [100]).reshape(3, rates.SEEDS)
+    for row, start in zip(ours, rates.STARTS[1:], strict=True):
+        runs = rates.stored("frozen", method, start=start)
+        assert set(runs.index.get_level_values("tau")) == set(rates.TAUS[method])
+        np.testing.assert_allclose(runs.loc[(32, 100)], row, rtol=1e-4)
+
+
+def test_from_far_away_the_levels_stand_in_the_order_of_the_claims():
+    levels = rates.levels(10_000, methods=METHODS).set_index("method")
+    assert levels["mean"][list(rates.CLAIMED)].is_monotonic_increasing
+    assert levels.high["FdeHBO"] < 0.5 * levels.low["SOBA"]
+    assert levels.low[rates.CONTROL] > 4 * levels.high["SOBA"]
+
+
+@pytest.mark.parametrize("start", rates.STARTS[1:])
+def test_with_the_best_constant_steps_the_slopes_are_those_of_the_theories(start):
+    slopes = rates.fair_slopes(start).set_index("method")
+    assert slopes.slope["FdeHBO"] == pytest.approx(-2 / 3, abs=0.025)
+    assert slopes.slope["SOBA"] == pytest.approx(-1 / 2, abs=0.025)
+    assert slopes.high["FdeHBO"] < slopes.low.drop("FdeHBO").min()
+    assert (slopes.slope < slopes.claimed + 0.025).all()
+
+
+@pytest.mark.parametrize("method", rates.CLAIMED)
+def test_the_best_frozen_schedule_is_inside_the_grid_and_moves_with_the_horizon(method):
+    for start in rates.STARTS[1:]:
+        best = rates.best_frozen(method, start)
+        assert rates.TAUS[method][0] < best.tau[10_000] < rates.TAUS[method][-1]
+        runs = rates.stored("frozen", method, start=start).mean(axis=1)
+        for T, row in best.iterrows():
+            assert row[rates.SEED_COLUMNS].mean() == pytest.approx(min(runs[tau, T] for tau in rates.TAUS[method]))
+
+
+def test_a_run_that_is_not_stored_is_named():
+    with pytest.raises(ValueError, match=r"no stored run of SOBA with noise 7 and start 0"):
+        rates.stored("schedules", "SOBA", noise=7)

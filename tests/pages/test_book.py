@@ -1,0 +1,113 @@
+"""The book as files: notebooks stored from one clean run, pages that stand alone, promises that are kept."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+HTML = ROOT / "_build" / "html"
+
+
+def code_cells(path):
+    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+
+
+def test_there_are_chapters_and_each_is_in_the_table_of_contents():
+    toc = (ROOT / "_toc.yml").read_text()
+    assert CHAPTERS
+    assert all(f"chapters/{path.stem}\n" in toc for path in CHAPTERS)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_is_stored_from_one_clean_run(path):
+    cells = code_cells(path)
+    assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
+    assert not any(o.output_type == "error" or o.get("name") == "stderr" for c in cells for o in c.outputs)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_holds_no_state_of_a_live_kernel(path):
+    raw = json.loads(path.read_text())
+    assert set(raw["metadata"]) == {"kernelspec", "language_info"}
+    assert "vnd.jupyter.widget" not in path.read_text()
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_marks_numbers_that_must_agree(path):
+    strict = [c for c in code_cells(path) if "nbval-check-output" in c.metadata.get("tags", [])]
+    assert len(strict) >= 3
+    assert all(c.outputs for c in strict)
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_every_picture_has_a_description(path):
+    for cell in code_cells(path):
+        if any("image/png" in o.get("data", {}) for o in cell.outputs):
+            assert len(cell.metadata["mystnb"]["image"]["alt"]) > 60
+            assert cell.metadata["mystnb"]["figure"]["caption"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda p: p.stem)
+def test_a_chapter_has_its_anatomy(path):
+    text = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "markdown")
+    for part in (
+        "**You will learn**",
+        "**Time**",
+        "**Prerequisites**",
+        "## Exercises",
+        "## What to take away",
+        "## Further reading",
+    ):
+        assert part in text, part
+    exercises = re.findall(r"\{exercise-start\}\n:label: (\S+)", text)
+    assert len(exercises) >= 2
+    assert exercises == re.findall(r"\{solution-start\} (\S+)\n:class: dropdown", text)
+
+
+@pytest.mark.parametrize("path", ["README.md", "book/running.md"])
+def test_the_ten_lines_of_the_library_run(path, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block.replace("steps=1000", "steps=50, progress=False"), path, "exec"), {})
+    assert "gradients" in capsys.readouterr().out
+
+
+def test_the_readme_names_every_chapter():
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"chapters/{path.name}" in readme for path in CHAPTERS)
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    import bilevel_core
+
+    assert project["version"] == bilevel_core.__version__
+    assert f"version: {project['version']}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_requirements_are_pinned():
+    lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+==\S+", line) for line in lines)
+    assert {"torch==2.13.0", "torchvision==0.28.0"} <= set(lines)
+
+
+def test_pages_are_light():
+    pages = list(HTML.rglob("*.html"))
+    if not pages:
+        pytest.skip("the book is not built: run `make book`")
+    assert all(page.stat().st_size <= 3_000_000 for page in pages)
+
+
+def test_every_test_that_the_erratum_names_exists():
+    named = set(re.findall(r"`(?:tests/\S+::)?(test_\w+)`", (ROOT / "book" / "erratum.md").read_text()))
+    defined = {
+        name for path in (ROOT / "tests").rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert len(named) > 20
+    assert named - defined - {path.stem for path in (ROOT / "tests").rglob("test_*.py")} == set()

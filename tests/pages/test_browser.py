@@ -1,0 +1,155 @@
+"""Every page of the built book, opened in Chromium with the network off."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).glob("*.html"))
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+def missing(what: str) -> None:
+    """Skip with a reason at home; fail in CI, where nothing may be missing."""
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if not PAGES:
+        missing("the book is not built: run `make book`")
+    if CHROMIUM is None:
+        missing("no Chromium on this machine: install Debian's package chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
+        )
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """An offline tab that remembers what the page asked for and complained about."""
+
+    def __init__(self, browser, **device):
+        self.context = browser.new_context(**device)
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.requests, self.complaints = [], []
+        self.page.on(
+            "request", lambda r: self.requests.append(r.url) if not r.url.startswith(("file:", "data:")) else None
+        )
+        self.page.on("requestfailed", lambda r: self.complaints.append(f"failed: {r.url}"))
+        self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
+        self.page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.context.close()
+
+    def open(self, name):
+        self.page.goto((HTML / name).as_uri())
+        if self.page.locator(".math").count():
+            self.page.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
+            self.page.evaluate("MathJax.startup.promise.then(() => true)")
+        return self.page
+
+
+def test_there_are_pages(browser):
+    assert "book/index.html" in PAGES
+    assert any(page.startswith("chapters/") for page in PAGES)
+
+
+@pytest.mark.parametrize("name", PAGES or ["none"])
+def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
+    with Visit(browser) as visit:
+        page = visit.open(name)
+        assert visit.requests == []
+        assert visit.complaints == []
+        formulas = page.locator(".math").count()
+        assert page.locator("mjx-container").count() == formulas
+        assert page.locator("mjx-merror, .MathJax_Error").count() == 0
+        assert page.locator("img:not([alt]), img[alt='']").count() == 0
+        broken = page.eval_on_selector_all(
+            "img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
+        )
+        assert broken == []
+
+
+@pytest.mark.parametrize("name", PAGES or ["none"])
+def test_a_page_fits_a_phone(browser, name):
+    with Visit(browser, viewport={"width": 390, "height": 800}, has_touch=True, color_scheme="dark") as visit:
+        page = visit.open(name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        for i in range(page.locator("figure.explore img").count()):
+            box = page.locator("figure.explore img").nth(i).bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 390
+
+
+CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
+
+
+@pytest.mark.parametrize("name", CHAPTERS or ["none"])
+def test_every_slider_changes_its_picture(browser, name):
+    with Visit(browser, has_touch=True) as visit:
+        page = visit.open(name)
+        figures = page.locator("figure.explore")
+        assert figures.count() >= 1
+        for i in range(figures.count()):
+            picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
+            shown = figures.nth(i).locator("output")
+            for j in range(sliders.count()):
+                slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
+                slider.scroll_into_view_if_needed()
+                slider.focus()
+                page.keyboard.press("Home")
+                seen = [(picture.get_attribute("src"), picture.get_attribute("alt"), shown.nth(j).inner_text())]
+                for _ in range(last):  # the keyboard reaches every place
+                    page.keyboard.press("ArrowRight")
+                    seen.append((picture.get_attribute("src"), picture.get_attribute("alt"), shown.nth(j).inner_text()))
+                assert len({src for src, _, _ in seen}) >= 0.8 * (last + 1)
+                assert len({alt for _, alt, _ in seen}) == last + 1
+                assert len({label for _, _, label in seen}) == last + 1
+                assert slider.get_attribute("aria-valuetext") == seen[-1][2]
+                box = slider.bounding_box()
+                middle = box["y"] + box["height"] / 2
+                page.mouse.click(box["x"] + 3, middle)
+                at_left = picture.get_attribute("src")
+                assert at_left == seen[0][0]
+                page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
+                assert picture.get_attribute("src") == seen[-1][0]
+        assert visit.complaints == []
+
+
+def test_the_doors_of_the_front_page_open(browser):
+    with Visit(browser) as visit:
+        page = visit.open("book/index.html")
+        doors = page.locator(".sd-card")
+        assert doors.count() == 3
+        for i in range(3):
+            visit.open("book/index.html")
+            doors.nth(i).click()
+            assert page.locator("h1").first.inner_text()
+            assert page.url.split("#")[0] != (HTML / "book/index.html").as_uri()
+        assert visit.requests == []
+
+
+def test_solutions_open_on_click(browser):
+    with Visit(browser) as visit:
+        page = visit.open(CHAPTERS[0])
+        solution = page.locator(".solution.dropdown").first
+        inside = solution.locator("p").last
+        assert not inside.is_visible()
+        solution.locator("button, summary").first.click()
+        inside.wait_for(state="visible")
+        assert inside.is_visible()

@@ -1,0 +1,71 @@
+"""Random instances for the statements of the paper: hypothesis draws the scales and a seed, torch the vectors."""
+
+from typing import NamedTuple
+
+import torch
+from hypothesis import strategies as st
+
+from bilevel_book.theory.families import LogCoshFamily, normal
+from bilevel_book.theory.statements import Step, take_step
+from bilevel_core.directions import Directions, project
+from bilevel_core.solvers.fmbo import Point
+
+
+def powers(low: float, high: float) -> st.SearchStrategy[float]:
+    """10 to a power between low and high."""
+    return st.floats(low, high).map(lambda exponent: 10**exponent)
+
+
+class Instance(NamedTuple):
+    """A problem, two points with v in the ball, and the generator for whatever else is random."""
+
+    problem: LogCoshFamily
+    at: Point
+    other: Point
+    generator: torch.Generator
+
+
+@st.composite
+def instances(draw) -> Instance:
+    """Scales over two orders of magnitude: constants below and above 1, g nearly quadratic and strongly bent."""
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
+    problem = LogCoshFamily.random(
+        generator,
+        dim_x=draw(st.integers(1, 3)),
+        dim_y=draw(st.integers(1, 3)),
+        mu=draw(powers(-1, 0.5)),
+        coupling=draw(powers(-2, 1)),
+        bending=draw(powers(-3, 0.5)),
+        wish=draw(powers(-1.5, 0.5)),
+        pull=draw(st.sampled_from([1.0, 1e-3])),
+    )
+    x = normal(len(problem.first[0]), generator=generator)
+    at = _near(Point(x, problem.y_star(x), None), problem, 0.0, draw(powers(-2, 0.5)), generator)
+    return Instance(problem, at, _near(at, problem, draw(powers(-3, 0.3)), draw(powers(-3, 0.3)), generator), generator)
+
+
+def _near(point: Point, problem: LogCoshFamily, far_x: float, far_y: float, generator: torch.Generator) -> Point:
+    x = point.x + far_x * normal(len(point.x), generator=generator)
+    y = point.y + far_y * normal(len(point.y), generator=generator)
+    r_v = problem.constants.r_v
+    return Point(x, y, project(2 * r_v * normal(len(y), generator=generator), r_v))
+
+
+@st.composite
+def steps(draw) -> tuple[LogCoshFamily, Step]:
+    """One step whose estimators are the directions plus errors of any size; lam and beta up to 1 / (mu + L)."""
+    problem, at, _, generator = draw(instances())
+    k, size = problem.constants, draw(powers(-2, 1))
+    true = problem.directions(*at)
+    h = Directions(*(d.mean(0) + size * normal(d.shape[1], generator=generator) for d in true))
+    if draw(st.booleans()):  # x moves where the algorithm without error would send it
+        h = h._replace(x=true.x.mean(0))
+    fraction = st.floats(0, 1)
+    return problem, take_step(
+        problem,
+        at,
+        h,
+        alpha=draw(fraction) / (3 * k.L_f),
+        beta=draw(fraction) / (k.mu + k.L),
+        lam=draw(fraction) / (k.mu + k.L),
+    )
