@@ -1,0 +1,33 @@
+"""Which tests check a sentence of the ledger or a statement of the theory: said by marks on the tests, read here.
+
+    @pytest.mark.checks("lm:yy", "abstract:one-product")
+    def test_...
+
+The files are parsed, not imported, so that the book can be built without running a test.
+"""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parents[2] / "tests"
+
+
+@cache
+def tests_of() -> dict[str, tuple[str, ...]]:
+    """For each label in a mark, the tests that carry it: `theory/test_lemmas.py::test_name`, in the order of files."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                for label in _labels(node):
+                    found[label].append(f"{path.relative_to(TESTS).as_posix()}::{node.name}")
+    return {label: tuple(names) for label, names in found.items()}
+
+
+def _labels(function: ast.FunctionDef) -> list[str]:
+    marks = [
+        d for d in function.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "pytest.mark.checks"
+    ]
+    return [ast.literal_eval(argument) for mark in marks for argument in mark.args]
