@@ -7,6 +7,7 @@ import sys
 import tempfile
 import zlib
 from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -36,41 +37,39 @@ class BadData(ValueError):
     """A data file is missing, truncated or altered."""
 
 
-def load_mnist(root: str | os.PathLike | None = None, download: bool = False) -> Mnist:
+def load_mnist(root: str | os.PathLike[str] | None = None, download: bool = False) -> Mnist:
     """The 60000 training and 10000 test images.
 
-    `root` is a folder with the four files, gzipped (default: the copy that comes with the project). A file that
+    `root` is a folder with the four files, gzipped (default: the copy that comes with the package). A file that
     is missing, truncated or altered raises BadData; with `download=True` torchvision fetches it into `root` first.
+
+    >>> load_mnist().train_images.shape
+    torch.Size([60000, 28, 28])
     """
     return _load(Path(root) if root is not None else bundled(), download)
 
 
 def bundled() -> Path:
-    """The folder of the project's own copy: beside the package in a checkout, inside it when installed."""
-    package = Path(__file__).resolve().parent
-    return next((p for p in (package / "mnist", package.parent / "data" / "mnist") if p.is_dir()), package / "mnist")
+    """The folder of the copy that comes with the package."""
+    return Path(str(resources.files("bilevel_core.mnist")))
 
 
 @lru_cache(maxsize=1)
 def _load(root: Path, download: bool) -> Mnist:
     if download:
         _fetch(root)
-    raw = {name: _read(root / f"{name}.gz") for name in FILES}
-    MNIST = import_torchvision().datasets.MNIST
-    with tempfile.TemporaryDirectory() as folder:
-        where = Path(folder) / "MNIST" / "raw"
-        where.mkdir(parents=True)
-        for name, content in raw.items():
-            (where / name).write_bytes(content)
-        train, test = MNIST(folder, train=True), MNIST(folder, train=False)
-    return Mnist(train.data, train.targets, test.data, test.targets)
+    images, labels, test_images, test_labels = (_read(root / f"{name}.gz") for name in FILES)
+    # The header of an idx file is 16 bytes for images, 8 for labels; what follows are plain bytes.
+    return Mnist(
+        images[16:].view(-1, 28, 28), labels[8:].long(), test_images[16:].view(-1, 28, 28), test_labels[8:].long()
+    )
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> Tensor:
     md5, length = FILES[path.stem]
     advice = "restore it (git checkout data/mnist) or call load_mnist(download=True)"
     try:
-        content = gzip.decompress(path.read_bytes())
+        content = bytearray(gzip.decompress(path.read_bytes()))
     except FileNotFoundError:
         raise BadData(f"{path} is missing: expected the gzipped MNIST file {path.stem}; {advice}") from None
     except (OSError, EOFError, zlib.error) as error:
@@ -79,7 +78,7 @@ def _read(path: Path) -> bytes:
         raise BadData(f"{path} is truncated: expected {length} bytes once unzipped, got {len(content)}; {advice}")
     if (found := hashlib.md5(content).hexdigest()) != md5:
         raise BadData(f"{path} is altered: expected md5 {md5} once unzipped, got {found}; {advice}")
-    return content
+    return torch.frombuffer(content, dtype=torch.uint8)
 
 
 def _fetch(root: Path) -> None:
@@ -94,8 +93,7 @@ def _fetch(root: Path) -> None:
         return
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root) as folder:  # the same file system, so that each move is atomic
-        MNIST = import_torchvision().datasets.MNIST
-        MNIST(folder, download=True)
+        import_torchvision().datasets.MNIST(folder, download=True)
         for name in wrong:
             os.replace(Path(folder) / "MNIST" / "raw" / name, root / name)
 

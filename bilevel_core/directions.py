@@ -11,6 +11,7 @@ gradients at y + delta v and y - delta v on the same batch (paper: def:H, def:J)
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,8 @@ from torch import Tensor
 
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
+
+Loss = Callable[[Tensor, Tensor, Any], Tensor]  # problem.upper or problem.lower
 
 
 class Directions(NamedTuple):
@@ -95,6 +98,11 @@ def jacobian_vector(
     return _product(problem, x, y, v, batch, delta, of="x")
 
 
+def surrogate(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> Tensor:
+    """d_x = grad_x f - J v alone: 1 gradient, 1 J v."""
+    return grad_x(problem.upper, x, y, samples.upper) - jacobian_vector(problem, x, y, v, samples.lower)
+
+
 def project(v: Tensor, radius: float) -> Tensor:
     """The nearest point to v in the ball of the given radius (Algorithm 1, line 6)."""
     if not radius > 0:
@@ -104,17 +112,17 @@ def project(v: Tensor, radius: float) -> Tensor:
     return torch.where(norm > radius, v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm), v)
 
 
-def grad_x(loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
+def grad_x(loss: Loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
     """grad_x of problem.upper or problem.lower on one batch."""
     return _first_order(loss, x, y, batch, of="x")
 
 
-def grad_y(loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
+def grad_y(loss: Loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
     """grad_y of problem.upper or problem.lower on one batch."""
     return _first_order(loss, x, y, batch, of="y")
 
 
-def _first_order(loss, x: Tensor, y: Tensor, batch: Any, of: str) -> Tensor:
+def _first_order(loss: Loss, x: Tensor, y: Tensor, batch: Any, of: str) -> Tensor:
     x, y = (_leaf(x), y.detach()) if of == "x" else (x.detach(), _leaf(y))
     with torch.enable_grad():
         (gradient,) = _grad(check_scalar(loss.__name__, loss(x, y, batch)), x if of == "x" else y)
@@ -122,7 +130,9 @@ def _first_order(loss, x: Tensor, y: Tensor, batch: Any, of: str) -> Tensor:
     return gradient
 
 
-def _product(problem, x, y, v, batch, delta, of: str) -> Tensor:
+def _product(
+    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None, of: str
+) -> Tensor:
     _check_point(x, y, v)
     x, y = _leaf(x) if of == "x" else x.detach(), _leaf(y)  # H v needs no graph of what depends on x alone
     with torch.enable_grad():

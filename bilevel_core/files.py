@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 
-def write_atomically(path: str | os.PathLike, content: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sized
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ class Labelled(NamedTuple):
     targets: Tensor
 
 
-Data = Dataset | tuple[Tensor, Tensor]
+Data = Dataset[Any] | tuple[Tensor, Tensor]
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -131,7 +131,7 @@ def _in_memory(name: str, data: Data) -> Labelled:
     if isinstance(data, Dataset) and isinstance(data, Sized):
         data = default_collate([data[i] for i in range(len(data))])
     try:
-        inputs, targets = data
+        inputs, targets = cast(tuple[Tensor, Tensor], data)
         if len(inputs) == len(targets) > 0:
             return Labelled(inputs, targets)
     except (TypeError, ValueError):

@@ -11,9 +11,9 @@ keeps the test file for testing. Without a ridge g is convex but not strongly co
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, interpolate
 
-from bilevel_core.data import import_torchvision, load_mnist
+from bilevel_core.data import load_mnist
 from bilevel_core.modules import Labelled, Modules
 
 MEAN, STD = 0.1307, 0.3081
@@ -80,7 +80,4 @@ class HyperRepresentation(Modules):
 
 def _resize(images: Tensor) -> Tensor:
     """28 x 28 to 32 x 32 by bilinear interpolation, as bytes, with a channel axis."""
-    import_torchvision()
-    from torchvision.transforms.v2.functional import resize
-
-    return resize(images[:, None], [32, 32], antialias=True)
+    return interpolate(images[:, None], size=(32, 32), mode="bilinear", antialias=True)

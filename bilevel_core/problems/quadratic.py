@@ -9,6 +9,7 @@ A draw adds noise with mean zero to all of it: g is scaled by 1 + min(noise, 1) 
 that H and J are noisy and g stays strongly convex, and linear terms noise * n with n standard normal are added.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -63,7 +64,7 @@ class Quadratic(BilevelProblem):
         return self.x0.clone(), torch.zeros_like(self.b)
 
     def sample(self, generator: torch.Generator) -> Samples:
-        def like(vector: Tensor, draw=torch.randn) -> Tensor:
+        def like(vector: Tensor, draw: Callable[..., Tensor] = torch.randn) -> Tensor:
             return draw(vector.shape, generator=generator, dtype=vector.dtype)
 
         z = 2 * like(self.b[0], torch.rand) - 1

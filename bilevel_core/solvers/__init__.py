@@ -1,5 +1,7 @@
 """Every method, one file each, under the name that the paper gives it."""
 
+from typing import Any
+
 from bilevel_core.solvers.aid_fp import AIDFP
 from bilevel_core.solvers.alternating import Alternating
 from bilevel_core.solvers.amigo import AmIGO
@@ -19,12 +21,14 @@ from bilevel_core.solvers.sustain import SUSTAIN
 from bilevel_core.solvers.vrbo import VRBO
 
 
-class _Solvers(dict[str, type[Solver]]):
-    def __missing__(self, name: str) -> type[Solver]:
+class _Solvers(dict[str, type[Solver[Any]]]):
+    """Methods by name; an unknown name says which there are."""
+
+    def __missing__(self, name: str) -> type[Solver[Any]]:
         raise ValueError(f"unknown solver {name!r}; known are {', '.join(self)}")
 
 
-SOLVERS: dict[str, type[Solver]] = _Solvers(
+SOLVERS: dict[str, type[Solver[Any]]] = _Solvers(
     {
         "FdeHBO": FdeHBO,
         "FMBO": FMBO,

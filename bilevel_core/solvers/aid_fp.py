@@ -7,36 +7,33 @@ Grazzi, Franceschi, Pontil, Salzo (2020), "On the iteration complexity of hyperg
     x <- x - alpha (grad_x f(x, y) - J(x, y) v)
 
 Here eta is `eta_series`. After K iterations v is the Neumann sum with Q = K - 1. Cost of a step: inner + 2
-gradients, K - 1 H v (the first product is with v = 0), 1 J v. The method is deterministic: `full=True` gives it the
+gradients, K - 1 H v (the first product is with v = 0), 1 J v. The method is deterministic: `full` gives it the
 whole data, `problem.full()`, as the paper's experiment does. By default each gradient and product is on a fresh
 draw, so that it can be run wherever the others can.
 """
 
-from dataclasses import dataclass
+from torch import Generator
 
-from bilevel_core.solvers.double_loop import DoubleLoop, InnerLoop
-from bilevel_core.solvers.series import neumann
-from bilevel_core.solvers.solver import COUNT, POSITIVE, count_full, option
-
-
-@dataclass(frozen=True, kw_only=True)
-class OnAllData(InnerLoop):
-    """A loop that can be given the whole data at every call."""
-
-    full: bool = False
-
-    def samples(self, problem, generator):
-        return count_full(problem) if self.full else super().samples(problem, generator)
-
-    def lower_batch(self, problem, generator):
-        return count_full(problem, upper=False).lower if self.full else super().lower_batch(problem, generator)
+from bilevel_core.directions import grad_y, surrogate
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.estimates import inner_loop, neumann
+from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class AIDFP(OnAllData, DoubleLoop):
-    K: int = option(15, COUNT)
-    eta_series: float = option(0.3, POSITIVE)
+@method
+class AIDFP(Solver[State]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    inner: int = option(5, COUNT, "steps of y for one of x")
+    K: int = option(15, COUNT, "iterations for v")
+    eta_series: float = option(0.3, POSITIVE, "eta of the iteration, below 2 / L")
+    full: bool = option(False, SWITCH, "whether every call sees the whole data")
 
-    def solve(self, problem, x, y, f_y, state, generator):
-        batches = tuple(self.lower_batch(problem, generator) for _ in range(self.K - 1))
-        return neumann(problem, x, y, f_y, batches, self.eta_series)
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+        x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
+        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner, self.full), beta)
+        samples = draw(problem, generator, self.full)
+        f_y = grad_y(problem.upper, x, y, samples.upper)
+        v = neumann(problem, x, y, f_y, lower_batches(problem, generator, self.K - 1, self.full), self.eta_series)
+        return state.moved(x=x - alpha * surrogate(problem, x, y, v, samples), y=y, v=v)

@@ -7,23 +7,22 @@ It ignores how y* moves with x, so it is no bilevel method: what it reaches show
 Where f depends on y only, as in data hyper-cleaning, x never moves. Cost of a step: 2 gradients. v is unused.
 """
 
-from dataclasses import dataclass, replace
+from torch import Generator
 
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, generator_at, option
+from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class Alternating(Solver):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
+@method
+class Alternating(Solver[State]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
 
-    def step(self, problem: BilevelProblem, state: State) -> State:
-        generator = generator_at(state)
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         alpha, beta = self.at(state.t, "alpha", "beta")
         samples = draw(problem, generator)
         y = state.y - beta * grad_y(problem.lower, state.x, state.y, samples.lower)
         x = state.x - alpha * grad_x(problem.upper, state.x, y, samples.upper)
-        return replace(state, x=x, y=y, t=state.t + 1, rng=generator.get_state())
+        return state.moved(x=x, y=y)

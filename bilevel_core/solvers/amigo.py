@@ -10,22 +10,28 @@ Cost of a step: inner + 2 gradients, Q H v, 1 J v. Warm-starting v removes the b
 The opposite sign of v, as in the paper, changes nothing.
 """
 
-from dataclasses import dataclass
+from torch import Generator
 
-from bilevel_core.directions import hessian_vector
+from bilevel_core.directions import grad_y, hessian_vector, surrogate
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.double_loop import DoubleLoop
-from bilevel_core.solvers.solver import COUNT, POSITIVE, option
+from bilevel_core.solvers.estimates import inner_loop
+from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class AmIGO(DoubleLoop):
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
-    Q: int = option(10, COUNT)
+@method
+class AmIGO(Solver[State]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    inner: int = option(5, COUNT, "steps of y for one of x")
+    Q: int = option(10, COUNT, "steps of v for one of x")
 
-    def solve(self, problem, x, y, f_y, state, generator):
-        (lam,) = self.at(state.t, "lam")
-        v = state.v
-        for _ in range(self.Q):
-            v = v - lam * (hessian_vector(problem, x, y, v, self.lower_batch(problem, generator)) - f_y)
-        return v
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+        x, v, (alpha, beta, lam) = state.x, state.v, self.at(state.t, "alpha", "beta", "lam")
+        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
+        samples = draw(problem, generator)
+        f_y = grad_y(problem.upper, x, y, samples.upper)
+        for batch in lower_batches(problem, generator, self.Q):
+            v = v - lam * (hessian_vector(problem, x, y, v, batch) - f_y)
+        return state.moved(x=x - alpha * surrogate(problem, x, y, v, samples), y=y, v=v)

@@ -1,6 +1,6 @@
 """BSA: inner stochastic gradient descent, then a product of random length.
 
-Ghadimi, Wang (2018), "Approximation methods for bilevel programming", Algorithm 2 (with Algorithm 3 for the product).
+Ghadimi, Wang (2018), "Approximation methods for bilevel programming", Algorithm 2 (Algorithm 3 for the product).
 
     y <- y - beta grad_y g(x, y)                                     `inner` times, fresh batches
     v  = K eta prod_{j=1}^{k} (I - eta H_j) grad_y f(x, y),          k uniform on 0..K-1
@@ -11,21 +11,28 @@ the Neumann sum with Q = K - 1, its variance grows with K. The paper has single 
 problem draws.
 """
 
-from dataclasses import dataclass
+from torch import Generator
 
+from bilevel_core.directions import grad_y, surrogate
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.double_loop import DoubleLoop
-from bilevel_core.solvers.series import truncated, uniform
-from bilevel_core.solvers.solver import COUNT, POSITIVE, option
+from bilevel_core.solvers.estimates import inner_loop, truncated, uniform
+from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class BSA(DoubleLoop):
-    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE)
-    K: int = option(12, COUNT)
-    eta_series: float = option(0.3, POSITIVE)
+@method
+class BSA(Solver[State]):
+    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    inner: int = option(5, COUNT, "steps of y for one of x")
+    K: int = option(12, COUNT, "the product has fewer factors than this")
+    eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
 
-    def solve(self, problem, x, y, f_y, state, generator):
-        k = uniform(generator, self.K)
-        batches = tuple(self.lower_batch(problem, generator) for _ in range(k))
-        return truncated(problem, x, y, f_y, batches, self.eta_series, self.K)
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+        x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
+        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
+        samples = draw(problem, generator)
+        f_y = grad_y(problem.upper, x, y, samples.upper)
+        batches = lower_batches(problem, generator, uniform(generator, self.K))
+        v = truncated(problem, x, y, f_y, batches, self.eta_series, self.K)
+        return state.moved(x=x - alpha * surrogate(problem, x, y, v, samples), y=y, v=v)

@@ -11,40 +11,43 @@ stay below 2. Cost of a step: 3 inner + 3 gradients, fresh draws for every one. 
 which tends to v*.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, draw_lower, generator_at, option
+from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
 
 
 @dataclass(frozen=True)
 class F2SAState(State):
+    """Also z, which follows y*."""
+
     z: Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
-class F2SA(Solver):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
-    beta: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
-    gamma: Rate = option(Power(0.5, p=1 / 3), POSITIVE)
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE)
-    inner: int = option(5, COUNT)
+@method
+class F2SA(Solver[F2SAState]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
+    gamma: Rate = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "lambda, the price of the lower level")
+    inner: int = option(5, COUNT, "steps of z and of y for one of x")
 
-    def _first(self, problem: BilevelProblem, state: State) -> F2SAState:
+    def remember(self, state: State) -> F2SAState:
         return F2SAState(**vars(state), z=state.y)
 
-    def step(self, problem: BilevelProblem, state: F2SAState) -> F2SAState:
-        generator, x, y, z = generator_at(state), state.x, state.y, state.z
+    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        x, y, z = state.x, state.y, state.z
         alpha, beta, gamma, lam = self.at(state.t, "alpha", "beta", "gamma", "multiplier")
-        for _ in range(self.inner):
-            z = z - gamma * grad_y(problem.lower, x, z, draw_lower(problem, generator))
+        for batch in lower_batches(problem, generator, self.inner):
+            z = z - gamma * grad_y(problem.lower, x, z, batch)
             upper, lower = draw(problem, generator)
             y = y - beta * (grad_y(problem.upper, x, y, upper) + lam * grad_y(problem.lower, x, y, lower))
         upper, lower = draw(problem, generator)
-        g_x_at_z = grad_x(problem.lower, x, z, draw_lower(problem, generator))
-        d = grad_x(problem.upper, x, y, upper) + lam * (grad_x(problem.lower, x, y, lower) - g_x_at_z)
-        return replace(state, x=x - alpha * d, y=y, v=lam * (z - y), z=z, t=state.t + 1, rng=generator.get_state())
+        (batch,) = lower_batches(problem, generator, 1)
+        pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
+        d = grad_x(problem.upper, x, y, upper) + lam * pull
+        return state.moved(x=x - alpha * d, y=y, v=lam * (z - y), z=z)

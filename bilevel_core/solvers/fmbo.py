@@ -14,7 +14,7 @@ Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_
 Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; ||v_0|| <= r_v.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -23,10 +23,13 @@ from torch import Tensor
 from bilevel_core.directions import Directions, ThreeSamples, exact, project
 from bilevel_core.problem import BilevelProblem, Samples, check_vector
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.solver import POSITIVE, RADIUS, UNIT, SingleLoop, State, generator_at, option
+from bilevel_core.solvers.estimates import recursive_momentum
+from bilevel_core.solvers.solver import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option
 
 
 class Point(NamedTuple):
+    """x, y and v at one time."""
+
     x: Tensor
     y: Tensor
     v: Tensor
@@ -40,15 +43,15 @@ class MomentumState(State):
     h: Directions
 
 
-@dataclass(frozen=True, kw_only=True)
-class FMBO(SingleLoop):
-    alpha: Rate = option(Power(0.2), POSITIVE)
-    beta: Rate = option(Power(0.5), POSITIVE)
-    lam: Rate = option(Power(0.5), POSITIVE)
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT)
-    r_v: float = option(100.0, RADIUS)
+@method
+class FMBO(SingleLoop[MomentumState]):
+    alpha: Rate = option(Power(0.2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
+    lam: Rate = option(Power(0.5), POSITIVE, "step of v")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
-    def _first(self, problem: BilevelProblem, state: State) -> MomentumState:
+    def remember(self, state: State) -> MomentumState:
         norm = torch.linalg.vector_norm(state.v).item()
         if norm > self.r_v:
             raise ValueError(f"the first v must lie in the ball of radius r_v = {self.r_v}, its norm is {norm:.4g}")
@@ -56,32 +59,22 @@ class FMBO(SingleLoop):
         return MomentumState(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
 
     def directions(self, problem: BilevelProblem, point: Point, samples: Samples | ThreeSamples, t: int) -> Directions:
+        """(d_y, d_v, d_x) at one point."""
         return exact(problem, *point, samples)
 
-    def step(self, problem: BilevelProblem, state: MomentumState) -> MomentumState:
-        t, point, generator = state.t, Point(state.x, state.y, state.v), generator_at(state)
+    def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
+        t, point = state.t, Point(state.x, state.y, state.v)
         for name, now, before in zip("xyv", point, state.before, strict=True):
             check_vector(name, now, like=before)
-        alpha, beta, lam, eta, r_v = self.at(t, "alpha", "beta", "lam", "eta", "r_v")
-        if t == 0:
-            eta = 1.0
+        alpha, beta, lam, r_v = self.at(t, "alpha", "beta", "lam", "r_v")
 
         # 1. The three directions here and at the previous point, on the same samples.
         samples = self.draw(problem, generator)
-        h = self.directions(problem, point, samples, t)
+        d = self.directions(problem, point, samples, t)
         # 2. Recursive momentum (nothing of the past is left when eta = 1).
-        if eta < 1:
-            before = self.directions(problem, state.before, samples, t)
-            h = Directions(*(d + (1 - eta) * (past - b) for d, past, b in zip(h, state.h, before, strict=True)))
+        h = recursive_momentum(
+            d, state.h, lambda: self.directions(problem, state.before, samples, t), self.momentum_weight(t)
+        )
         # 3. One step of each variable, all from the time-t point.
         x, y, v = point
-        return replace(
-            state,
-            y=y - beta * h.y,
-            v=project(v - lam * h.v, r_v),
-            x=x - alpha * h.x,
-            t=t + 1,
-            rng=generator.get_state(),
-            before=point,
-            h=h,
-        )
+        return state.moved(y=y - beta * h.y, v=project(v - lam * h.v, r_v), x=x - alpha * h.x, before=point, h=h)

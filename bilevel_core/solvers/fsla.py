@@ -11,44 +11,49 @@ Li, Gu, Huang (2022), "A fully single loop algorithm for bilevel optimization wi
 Cost of a step: 4 gradients, 1 H v, 2 J v (3, 1, 1 at t = 0). No projection.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import ThreeSamples, grad_y, hessian_vector
+from bilevel_core.directions import ThreeSamples, grad_y, hessian_vector, surrogate
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.series import surrogate
-from bilevel_core.solvers.solver import POSITIVE, UNIT, SingleLoop, State, generator_at, option
+from bilevel_core.solvers.estimates import recursive_momentum
+from bilevel_core.solvers.solver import POSITIVE, UNIT, SingleLoop, State, method, option
 
 
 @dataclass(frozen=True)
 class FSLAState(State):
+    """Also the previous x and the estimator h."""
+
     x_before: Tensor
     h: Tensor
 
 
-@dataclass(frozen=True, kw_only=True)
-class FSLA(SingleLoop):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
-    eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT)
+@method
+class FSLA(SingleLoop[FSLAState]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
-    def _first(self, problem: BilevelProblem, state: State) -> FSLAState:
+    def remember(self, state: State) -> FSLAState:
         return FSLAState(**vars(state), x_before=state.x, h=torch.zeros_like(state.x))
 
-    def step(self, problem: BilevelProblem, state: FSLAState) -> FSLAState:
-        generator, x = generator_at(state), state.x
-        alpha, beta, lam, eta = self.at(state.t, "alpha", "beta", "lam", "eta")
+    def update(self, problem: BilevelProblem, state: FSLAState, generator: torch.Generator) -> FSLAState:
+        x = state.x
+        alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
         samples = self.draw(problem, generator)
         zeta, psi, xi = samples if isinstance(samples, ThreeSamples) else (samples,) * 3
 
         y = state.y - beta * grad_y(problem.lower, x, state.y, zeta.lower)
         residual = hessian_vector(problem, x, y, state.v, psi.lower) - grad_y(problem.upper, x, y, psi.upper)
         v = state.v - lam * residual
-        h = surrogate(problem, x, y, v, xi)
-        if state.t > 0 and eta < 1:
-            h = h + (1 - eta) * (state.h - surrogate(problem, state.x_before, state.y, state.v, xi))
-        return replace(state, x=x - alpha * h, y=y, v=v, t=state.t + 1, rng=generator.get_state(), x_before=x, h=h)
+        h = recursive_momentum(
+            surrogate(problem, x, y, v, xi),
+            state.h,
+            lambda: surrogate(problem, state.x_before, state.y, state.v, xi),
+            self.momentum_weight(state.t),
+        )
+        return state.moved(x=x - alpha * h, y=y, v=v, x_before=x, h=h)

@@ -6,45 +6,43 @@ Yang, Ji, Liang (2021), "Provably faster algorithms for bilevel optimization", A
     h_t = d_t(now) + (1 - eta_t) (h_{t-1} - d_t(before)),   h_0 = d_0(now),   for d = grad_y g and d = G
     y_{t+1} = y_t - beta_t h_y,   x_{t+1} = x_t - alpha_t h_x
 
-d(now) and d(before) are on the same samples. Cost of a step: 6 gradients, 2 Q H v, 2 J v (half at t = 0). The paper
-lets the momentum weights of x and y differ; here they are one. Its released code resets the decay at every step and
-moves y twice; this file follows the paper.
+d(now) and d(before) are on the same samples. Cost of a step: 6 gradients, 2 Q H v, 2 J v (half at t = 0). The
+paper lets the momentum weights of x and y differ; here they are one. Its released code resets the decay at every
+step and moves y twice; this follows the paper.
 """
 
-from dataclasses import dataclass, replace
+from torch import Generator, Tensor
 
+from bilevel_core.directions import grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.pair import NeumannPair, Pair, PairMethod, PairState
-from bilevel_core.solvers.solver import UNIT, generator_at, option
+from bilevel_core.solvers.estimates import Pair, PairState, neumann, pair_at, recursive_momentum, remember_pair
+from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecursiveMomentum(PairMethod):
-    """The update above, whatever makes v."""
+@method
+class MRBO(Solver[PairState]):
+    alpha: Rate = option(Power(0.2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    Q: int = option(15, COUNT, "factors of the longest product in the sum")
+    eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
 
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT)
+    def remember(self, state: State) -> PairState:
+        return remember_pair(state)
 
-    def step(self, problem: BilevelProblem, state: PairState) -> PairState:
-        generator, here = generator_at(state), Pair(state.x, state.y)
-        alpha, beta, eta = self.at(state.t, "alpha", "beta", "eta")
-        samples = self.draw(problem, generator)
-        h, v = self.estimates(problem, here, samples)
-        if state.t > 0 and eta < 1:
-            before, _ = self.estimates(problem, state.before, samples)
-            h = Pair(*(d + (1 - eta) * (past - b) for d, past, b in zip(h, state.h, before, strict=True)))
-        return replace(
-            state,
-            x=state.x - alpha * h.x,
-            y=state.y - beta * h.y,
-            v=v,
-            t=state.t + 1,
-            rng=generator.get_state(),
-            before=here,
-            h=h,
+    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
+        here, before, (alpha, beta) = Pair(state.x, state.y), state.before, self.at(state.t, "alpha", "beta")
+        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
+
+        def v_at(at: Pair) -> Tensor:
+            return neumann(problem, *at, grad_y(problem.upper, *at, samples.upper), batches, self.eta_series)
+
+        v = v_at(here)
+        h = recursive_momentum(
+            pair_at(problem, here, v, samples),
+            state.h,
+            lambda: pair_at(problem, before, v_at(before), samples),
+            self.momentum_weight(state.t),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MRBO(RecursiveMomentum, NeumannPair):
-    pass
+        return state.moved(x=state.x - alpha * h.x, y=state.y - beta * h.y, v=v, before=here, h=h)

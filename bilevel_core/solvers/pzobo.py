@@ -11,14 +11,16 @@ Cost of a step: (1 + Q) inner + 2 gradients, no second derivative. The mean of d
 y_T(x)) as mu tends to 0, up to the part of the past that `inner` steps forget; its variance grows with the
 dimension of x. v is unused.
 
-`released=True` is the variant of the released MNIST code: Adam in both loops (fresh in the inner one), and u of
-unit norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. There, one Adam
-serves both copies of y and is stepped for each in turn. Since PyTorch 2.0 `zero_grad` removes gradients, so that each
-copy gets exactly `inner` steps; before, it set them to zero, and every step was followed by one on momentum alone:
-`coasting=True`.
+`released` is the variant of the released MNIST code: Adam in both loops (fresh in the inner one), and u of unit
+norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. There, one Adam
+serves both copies of y and is stepped for each in turn. Since PyTorch 2.0 `zero_grad` removes gradients, so that
+each copy gets exactly `inner` steps; before, it set them to zero, and every step was followed by one on momentum
+alone: `coasting`.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,37 +29,38 @@ from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.adam import Adam
-from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, draw_lower, generator_at, option
+from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
 @dataclass(frozen=True)
 class PZOBOState(State):
+    """Also the moments of Adam on x."""
+
     adam: Adam
 
 
-@dataclass(frozen=True, kw_only=True)
-class PZOBO(Solver):
-    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE)
-    beta: Rate = option(0.3, POSITIVE)
-    inner: int = option(8, COUNT)
-    Q: int = option(5, COUNT)
-    mu: Rate = option(0.01, POSITIVE)
-    released: bool = False
-    coasting: bool = False
+@method
+class PZOBO(Solver[PZOBOState]):
+    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(0.3, POSITIVE, "step of y")
+    inner: int = option(8, COUNT, "steps of y for one of x")
+    Q: int = option(5, COUNT, "directions in which x is perturbed")
+    mu: Rate = option(0.01, POSITIVE, "how far x is perturbed")
+    released: bool = option(False, SWITCH, "the variant of the released code")
+    coasting: bool = option(False, SWITCH, "the released code with PyTorch 1")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.coasting and not self.released:
             raise ValueError("PZOBO: coasting = True is a property of the released code, give released = True too")
 
-    def _first(self, problem: BilevelProblem, state: State) -> PZOBOState:
+    def remember(self, state: State) -> PZOBOState:
         return PZOBOState(**vars(state), adam=Adam.zeros(state.x if self.released else state.x[:0]))
 
-    def step(self, problem: BilevelProblem, state: PZOBOState) -> PZOBOState:
-        generator, x = generator_at(state), state.x
-        alpha, beta, mu = self.at(state.t, "alpha", "beta", "mu")
+    def update(self, problem: BilevelProblem, state: PZOBOState, generator: torch.Generator) -> PZOBOState:
+        x, (alpha, beta, mu) = state.x, self.at(state.t, "alpha", "beta", "mu")
         # 1. The lower level at x and at Q perturbed points, on the same batches.
-        batches = [draw_lower(problem, generator) for _ in range(self.inner)]
+        batches = list(lower_batches(problem, generator, self.inner))
         y = self.solve(problem, x, state.y, batches, beta)
         directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
         responses = [(self.solve(problem, x + mu * u, state.y, batches, beta) - y) / mu for u in directions]
@@ -68,9 +71,10 @@ class PZOBO(Solver):
             d = d + (response @ f_y) * u / self.Q
         # 3. One step of x.
         step, adam = state.adam.update(d) if self.released else (d, state.adam)
-        return replace(state, x=x - alpha * step, y=y, t=state.t + 1, rng=generator.get_state(), adam=adam)
+        return state.moved(x=x - alpha * step, y=y, adam=adam)
 
-    def solve(self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: list, beta: float) -> Tensor:
+    def solve(self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: Sequence[Any], beta: float) -> Tensor:
+        """The inner loop, with Adam in the released variant."""
         adam = Adam.zeros(y)
         for batch in batches:
             step = grad_y(problem.lower, x, y, batch)
@@ -83,6 +87,7 @@ class PZOBO(Solver):
         return y
 
     def direction(self, problem: BilevelProblem, x: Tensor, generator: torch.Generator) -> Tensor:
+        """u: normal, or of unit norm in each block of x."""
         u = torch.randn(x.shape, generator=generator, dtype=x.dtype).to(x.device)
         if not self.released:
             return u

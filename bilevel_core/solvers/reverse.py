@@ -10,41 +10,41 @@ optimization".
     x <- x - alpha d
 
 At a solved lower level d is AID-FP's with eta = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
-v, K J v; nothing is stored but the last K iterates. `full` as in AID-FP. v is reported as beta times the sum of the
-a's.
+v, K J v; nothing is stored but the last K iterates. v is reported as beta times the sum of the a's.
 """
 
-from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Generator, Tensor
 
 from bilevel_core.directions import grad_x, grad_y, hessian_vector, jacobian_vector
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Rate
-from bilevel_core.solvers.aid_fp import OnAllData
-from bilevel_core.solvers.solver import COUNT, POSITIVE, State, generator_at, option
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reverse(OnAllData):
-    beta: Rate = option(0.3, POSITIVE)
-    inner: int = option(10, COUNT)
-    K: int = option(10, COUNT)
+@method
+class Reverse(Solver[State]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(0.3, POSITIVE, "step of y")
+    inner: int = option(10, COUNT, "steps of y for one of x")
+    K: int = option(10, COUNT, "how many of them are differentiated, at most all")
+    full: bool = option(False, SWITCH, "whether every call sees the whole data")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.inner < self.K:
             raise ValueError(f"Reverse: K must be at most inner = {self.inner}, the number of steps, got {self.K}")
 
-    def step(self, problem: BilevelProblem, state: State) -> State:
-        generator, x, y = generator_at(state), state.x, state.y
-        alpha, beta = self.at(state.t, "alpha", "beta")
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+        x, y, (alpha, beta) = state.x, state.y, self.at(state.t, "alpha", "beta")
         # 1. Forwards, remembering where each of the last K steps started.
-        tape = []
-        for _ in range(self.inner):
-            batch = self.lower_batch(problem, generator)
+        tape: list[tuple[Tensor, Any]] = []
+        for batch in lower_batches(problem, generator, self.inner, self.full):
             tape = [*tape, (y, batch)][-self.K :]
             y = y - beta * grad_y(problem.lower, x, y, batch)
         # 2. Backwards along them.
-        samples = self.samples(problem, generator)
+        samples = draw(problem, generator, self.full)
         a, d = grad_y(problem.upper, x, y, samples.upper), grad_x(problem.upper, x, y, samples.upper)
         v = beta * a
         for i, (start, batch) in enumerate(reversed(tape), 1):
@@ -53,4 +53,4 @@ class Reverse(OnAllData):
                 a = a - beta * hessian_vector(problem, x, start, a, batch)
                 v = v + beta * a
         # 3. One step of x.
-        return replace(state, x=x - alpha * d, y=y, v=v, t=state.t + 1, rng=generator.get_state())
+        return state.moved(x=x - alpha * d, y=y, v=v)

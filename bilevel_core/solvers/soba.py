@@ -9,29 +9,21 @@ Cost of a step: 3 gradients, 1 H v, 1 J v. It is FMBO with eta = 1 and no projec
 Here v approximates H^-1 grad_y f; the paper of SOBA writes the opposite sign. It has beta = lam.
 """
 
-from dataclasses import dataclass, replace
+from torch import Generator
 
 from bilevel_core.directions import exact
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.solver import POSITIVE, SingleLoop, State, generator_at, option
+from bilevel_core.solvers.solver import POSITIVE, SingleLoop, State, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class SOBA(SingleLoop):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE)
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE)
+@method
+class SOBA(SingleLoop[State]):
+    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
 
-    def step(self, problem: BilevelProblem, state: State) -> State:
-        generator = generator_at(state)
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
         d = exact(problem, state.x, state.y, state.v, self.draw(problem, generator))
-        return replace(
-            state,
-            y=state.y - beta * d.y,
-            v=state.v - lam * d.v,
-            x=state.x - alpha * d.x,
-            t=state.t + 1,
-            rng=generator.get_state(),
-        )
+        return state.moved(y=state.y - beta * d.y, v=state.v - lam * d.v, x=state.x - alpha * d.x)

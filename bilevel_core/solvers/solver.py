@@ -1,9 +1,11 @@
 """What all methods share: options that are checked, a state that holds everything, `init` and `step`."""
 
+import inspect
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
@@ -25,11 +27,34 @@ POSITIVE = Allowed("a positive number", lambda value: 0 < value < float("inf"))
 UNIT = Allowed("a number in [0, 1]", lambda value: 0 <= value <= 1)
 COUNT = Allowed("a whole number of at least 1", lambda value: isinstance(value, int) and value >= 1)
 RADIUS = Allowed("a positive number (inf: no projection)", lambda value: value > 0)
+SWITCH = Allowed("True or False", lambda value: isinstance(value, bool))
 
 
-def option(default: Any, allowed: Allowed) -> Any:
-    """A dataclass field with the values it allows; given a schedule, every value that it takes is checked."""
-    return field(default=default, metadata={"allowed": allowed})
+def option(default: Any, allowed: Allowed, words: str = "") -> Any:
+    """A field of a method: its default, what it allows, what it is. A schedule is checked at every value it takes."""
+    return field(default=default, metadata={"allowed": allowed, "words": words})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option,))
+def method(cls: type) -> Any:
+    """Make a class a method: a frozen dataclass of options, with a docstring that has them all and an example.
+
+    The text of the docstring is the class's own, or else that of its file.
+    """
+    text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
+    made: Any = dataclass(frozen=True, kw_only=True)(cls)
+    given = [(f.name, f.default, *f.metadata.values()) for f in fields(made) if f.metadata]
+    options = [f"    {name} = {default!r}: {words}; {allowed.words}" for name, default, allowed, words in given]
+    made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options, EXAMPLE.format(cls.__name__)])
+    return made
+
+
+EXAMPLE = """
+>>> from bilevel_core import run
+>>> from bilevel_core.problems import Quadratic
+>>> run(Quadratic(), {}(), seed=0, steps=3, progress=False).state.t
+3
+"""
 
 
 @dataclass(frozen=True)
@@ -42,72 +67,79 @@ class State:
     t: int
     rng: Tensor
 
+    def moved(self, **changes: Any) -> Self:
+        """The same with some of it changed."""
+        return replace(self, **changes)
 
-@dataclass(frozen=True, kw_only=True)
-class Solver(ABC):
+
+S = TypeVar("S", bound=State)
+
+
+@method
+class Solver(ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
 
-    def __new__(cls, *args: Any, **options: Any) -> "Solver":
-        names = [f.name for f in fields(cls)]
-        if args or (unknown := [name for name in options if name not in names]):
-            given = f"{len(args)} without a name" if args else ", ".join(unknown)
-            raise ValueError(f"unknown option of {cls.__name__}: {given}; its options are {', '.join(names)}")
-        return super().__new__(cls)
-
     def __post_init__(self) -> None:
-        for f in fields(self):
+        for f in fields(cast(Any, self)):
             if "allowed" in f.metadata:
                 self.at(0, f.name)
 
-    def at(self, t: int, *names: str) -> tuple[float, ...]:
+    def at(self, t: int, *names: str) -> tuple[Any, ...]:
         """The values of the named options at time t, each checked against what it allows."""
         return tuple(self._checked(name, getattr(self, name), t) for name in names)
 
+    def momentum_weight(self, t: int) -> float:
+        """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
+        return 1.0 if t == 0 else cast(float, self.at(t, "eta")[0])
+
     def _checked(self, name: str, rate: Rate, t: int) -> float:
-        allowed = self.__dataclass_fields__[name].metadata["allowed"]
+        allowed: Allowed = cast(Any, self).__dataclass_fields__[name].metadata["allowed"]
         try:
             value = at(rate, t)
             if allowed.test(value):
                 return value
         except TypeError:
-            value = rate
+            value = cast(float, rate)
         when = f" at t = {t}" if callable(rate) else ""
         raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value}{when}")
 
-    def init(
-        self,
-        problem: BilevelProblem,
-        seed: int = 0,
-        *,
-        x: Tensor | None = None,
-        y: Tensor | None = None,
-        v: Tensor | None = None,
-    ) -> State:
-        """The state at t = 0: the problem's own start, v_0 = 0, unless other points are given."""
+    def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
+        """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
         check_problem(problem, seed)
         generator = torch.Generator().manual_seed(seed)
         x0, y0 = problem.start(generator)
-        for name, given, like in (("x", x, x0), ("y", y, y0), ("v", v, y0)):
-            if given is not None:
-                check_vector(name, given, like)
-        x0, y0 = (x0 if x is None else x).detach().clone(), (y0 if y is None else y).detach().clone()
-        v0 = torch.zeros_like(y0) if v is None else v.detach().clone()
-        return self._first(problem, State(x0, y0, v0, 0, generator.get_state()))
+        start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
+        for name, given in points.items():
+            if name not in start:
+                raise TypeError(f"init takes the points x, y and v, got {name}")
+            check_vector(name, given, like=start[name])
+            start[name] = given
+        start = {name: point.detach().clone() for name, point in start.items()}
+        return self.remember(State(**start, t=0, rng=generator.get_state()))
 
-    def _first(self, problem: BilevelProblem, state: State) -> State:
-        """Give the state what this method remembers besides x, y and v."""
-        return state
+    def remember(self, state: State) -> S:
+        """Give the first state what this method remembers besides x, y and v."""
+        return cast(S, state)
+
+    def step(self, problem: BilevelProblem, state: S) -> S:
+        """One iteration: the state at t + 1."""
+        generator = generator_at(state)
+        return self.update(problem, state, generator).moved(t=state.t + 1, rng=generator.get_state())
 
     @abstractmethod
-    def step(self, problem: BilevelProblem, state: State) -> State:
-        """One iteration: the state at t + 1."""
+    def update(self, problem: BilevelProblem, state: S, generator: torch.Generator) -> S:
+        """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
+
+    def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
+        """Columns that this method adds to the history of a run."""
+        return {"norm_v": torch.linalg.vector_norm(state.v).item()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class SingleLoop(Solver):
+@method
+class SingleLoop(Solver[S]):
     """A method that moves x, y and v once a step, along the three directions of one draw or of three."""
 
-    independent: bool = False  # three independent draws a step, one for each direction, instead of a shared one
+    independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
 
     def draw(self, problem: BilevelProblem, generator: torch.Generator) -> Samples | ThreeSamples:
         """The samples of one iteration."""
@@ -116,25 +148,19 @@ class SingleLoop(Solver):
         return ThreeSamples(*(draw(problem, generator) for _ in range(3)))
 
 
-def draw(problem: BilevelProblem, generator: torch.Generator) -> Samples:
-    """One counted draw."""
-    samples = problem.sample(generator)
+def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False) -> Samples:
+    """One counted draw, or with `full` the whole data."""
+    samples = problem.full() if full else problem.sample(generator)
     count(samples=problem.size(samples.upper) + problem.size(samples.lower))
     return samples
 
 
-def draw_lower(problem: BilevelProblem, generator: torch.Generator) -> Any:
-    """The lower batch of a draw whose upper batch is not used, and not counted."""
-    batch = problem.sample(generator).lower
-    count(samples=problem.size(batch))
-    return batch
-
-
-def count_full(problem: BilevelProblem, upper: bool = True) -> Samples:
-    """The whole data, counted as samples: both sets, or the lower one only."""
-    samples = problem.full()
-    count(samples=problem.size(samples.lower) + (problem.size(samples.upper) if upper else 0))
-    return samples
+def lower_batches(problem: BilevelProblem, generator: torch.Generator, n: int, full: bool = False) -> Iterator[Any]:
+    """The lower batches of n draws, made as they are asked for; their upper batches are not used, and not counted."""
+    for _ in range(n):
+        batch = (problem.full() if full else problem.sample(generator)).lower
+        count(samples=problem.size(batch))
+        yield batch
 
 
 def generator_at(state: State) -> torch.Generator:

@@ -4,30 +4,55 @@ Khanduri, Zeng, Hong, Wai, Wang, Yang (2021), "A near-optimal algorithm for stoc
 double-momentum", Algorithm 1.
 
     G = grad_x f - J v,   v = K eta_series prod_{j=1}^{k} (I - eta_series H_j) grad_y f,   k uniform on 0..K-1
-    and the update of MRBO, with the same k and the same batches at both points.
+    h_t = d_t(now) + (1 - eta_t) (h_{t-1} - d_t(before)),   h_0 = d_0(now),   for d = grad_y g and d = G
+    y_{t+1} = y_t - beta_t h_y,   x_{t+1} = x_t - alpha_t h_x
 
-The paper has eta_series = 1 / L. Cost of a step: 6 gradients, K - 1 H v on average, 2 J v (half at t = 0).
+with the same k and the same batches at both points. The paper has eta_series = 1 / L. Cost of a step: 6 gradients,
+K - 1 H v on average, 2 J v (half at t = 0).
 """
 
-from dataclasses import dataclass
+from torch import Generator, Tensor
 
-import torch
-from torch import Tensor
-
+from bilevel_core.directions import grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.mrbo import RecursiveMomentum
-from bilevel_core.solvers.series import SeriesSamples, draw_series, truncated, uniform
-from bilevel_core.solvers.solver import COUNT, POSITIVE, option
+from bilevel_core.solvers.estimates import (
+    Pair,
+    PairState,
+    pair_at,
+    recursive_momentum,
+    remember_pair,
+    truncated,
+    uniform,
+)
+from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True, kw_only=True)
-class SUSTAIN(RecursiveMomentum):
-    alpha: Rate = option(Power(0.1), POSITIVE)
-    K: int = option(12, COUNT)
+@method
+class SUSTAIN(Solver[PairState]):
+    alpha: Rate = option(Power(0.1), POSITIVE, "step of x")
+    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    K: int = option(12, COUNT, "the product has fewer factors than this")
+    eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
 
-    def draw(self, problem: BilevelProblem, generator: torch.Generator) -> SeriesSamples:
-        return draw_series(problem, generator, uniform(generator, self.K))
+    def remember(self, state: State) -> PairState:
+        return remember_pair(state)
 
-    def solve(self, problem: BilevelProblem, x: Tensor, y: Tensor, f_y: Tensor, samples: SeriesSamples) -> Tensor:
-        return truncated(problem, x, y, f_y, samples.hessians, self.eta_series, self.K)
+    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
+        here, before, (alpha, beta) = Pair(state.x, state.y), state.before, self.at(state.t, "alpha", "beta")
+        k = uniform(generator, self.K)
+        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, k))
+
+        def v_at(at: Pair) -> Tensor:
+            f_y = grad_y(problem.upper, *at, samples.upper)
+            return truncated(problem, *at, f_y, batches, self.eta_series, self.K)
+
+        v = v_at(here)
+        h = recursive_momentum(
+            pair_at(problem, here, v, samples),
+            state.h,
+            lambda: pair_at(problem, before, v_at(before), samples),
+            self.momentum_weight(state.t),
+        )
+        return state.moved(x=state.x - alpha * h.x, y=state.y - beta * h.y, v=v, before=here, h=h)

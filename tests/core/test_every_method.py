@@ -1,6 +1,6 @@
 """What every method promises: its cost, exact resumes, progress with its defaults, clear errors."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pandas as pd
 import pytest
@@ -9,8 +9,8 @@ import torch
 from bilevel_core import SOLVERS, run
 from bilevel_core.counting import counting
 from bilevel_core.problems import HyperCleaning, Quadratic
-from bilevel_core.solvers.template import MyMethod
 from core.families import LogCosh, Recording, walk
+from core.my_method import MyMethod
 from core.test_runner import TIMES, Ticking, interrupt
 
 METHODS = dict(SOLVERS) | {"template": MyMethod}
@@ -126,10 +126,26 @@ def test_full_batches_are_the_whole_data():
         ("reverse", {"inner": 3, "K": 4}, "K must be at most inner = 3"),
         ("F2SA", {"multiplier": -1.0}, "multiplier must be a positive number"),
         ("PZOBO-S", {"mu": 0.0}, "mu must be a positive number"),
-        ("VRBO", {"eta": 0.5}, "unknown option of VRBO: eta"),
-        ("SUSTAIN", {"Q": 3}, "unknown option of SUSTAIN: Q"),
+        ("AID-FP", {"full": "no"}, "full must be True or False, got no"),
     ],
 )
 def test_bad_options_are_refused(name, options, message):
     with pytest.raises(ValueError, match=message):
         SOLVERS[name](**options)
+
+
+@pytest.mark.parametrize(("name", "option"), [("VRBO", "eta"), ("SUSTAIN", "Q"), ("FdeHBO", "alhpa")])
+def test_an_option_of_another_method_is_refused(name, option):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
+        SOLVERS[name](**{option: 0.5})
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_help_says_what_a_method_is(name):
+    """Formula, cost, and every option with its default, its words and what it allows."""
+    text = SOLVERS[name].__doc__
+    assert "Cost of a step" in text
+    assert "_{t+1}" in text or "<-" in text or name == "FdeHBO"
+    for field in fields(SOLVERS[name]):
+        assert field.metadata["words"]
+        assert f"{field.name} = {field.default!r}: {field.metadata['words']}; " in text

@@ -310,7 +310,6 @@ def test_the_control_stands_still_when_f_depends_on_y_alone():
         ({"lam": float("nan")}, "lam must be a positive number"),
         ({"lam": "big"}, "lam must be a positive number, got big"),
         ({"alpha": lambda t: -1.0}, "alpha must be a positive number, got -1.0 at t = 0"),
-        ({"alhpa": 0.1}, "unknown option of FdeHBO: alhpa; its options are .*alpha"),
     ],
 )
 def test_bad_options_are_refused(options, message):

@@ -8,46 +8,66 @@ ReleasedMRBO      resets      every schedule is set back to its first value befo
                   twice       x and y take the same step twice
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
-from bilevel_core.directions import hessian_vector
+import torch
+from torch import Tensor
+
+from bilevel_core.directions import grad_y, hessian_vector, surrogate
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.solvers.estimates import PairState, inner_loop, neumann
 from bilevel_core.solvers.mrbo import MRBO
+from bilevel_core.solvers.solver import SWITCH, State, draw, lower_batches, method, option
 from bilevel_core.solvers.stocbio import StocBiO
 
 STRIDE = 997  # of the pointer: has no common factor with 20000, so it comes back to the right entries late
 
 
-@dataclass(frozen=True, kw_only=True)
+@method
 class ReleasedStocBiO(StocBiO):
-    series: bool = False
-    strangers: bool = False
-    unstored: bool = False
+    """stocBiO with switches for what its released code does differently."""
 
-    def solve(self, problem, x, y, f_y, state, generator):
-        if not self.series:
-            return super().solve(problem, x, y, f_y, state, generator)
-        batch, terms = self.lower_batch(problem, generator), [f_y]
-        for _ in range(self.Q):
-            terms.append(terms[-1] - self.eta_series * hessian_vector(problem, x, y, terms[-1], batch))
-        return self.eta_series * terms[-1] + sum(terms[1:])
+    series: bool = option(False, SWITCH, "the sum of the release instead of the paper's")
+    strangers: bool = option(False, SWITCH, "the step of x is written to other entries of x")
+    unstored: bool = option(False, SWITCH, "the step of x is computed and dropped")
 
-    def step(self, problem, state):
-        new = super().step(problem, state)
+    def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
+        x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
+        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
+        samples = draw(problem, generator)
+        f_y = grad_y(problem.upper, x, y, samples.upper)
+        if self.series:
+            v = release_sum(problem, x, y, f_y, [*lower_batches(problem, generator, 1)] * self.Q, self.eta_series)
+        else:
+            v = neumann(problem, x, y, f_y, lower_batches(problem, generator, self.Q), self.eta_series)
+        new = x - alpha * surrogate(problem, x, y, v, samples)
         if self.strangers:
-            new = replace(new, x=state.x + (new.x - state.x).roll(STRIDE * new.t))
-        return replace(new, x=state.x) if self.unstored else new
+            new = x + (new - x).roll(STRIDE * (state.t + 1))
+        return replace(state, x=x if self.unstored else new, y=y, v=v)
 
 
-@dataclass(frozen=True, kw_only=True)
+def release_sum(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
+    """eta r_Q + sum_{q=1}^{Q} r_q, with r_q = (I - eta H) r_{q-1} and r_0 = r."""
+    terms = [r]
+    for batch in batches:
+        terms.append(terms[-1] - eta * hessian_vector(problem, x, y, terms[-1], batch))
+    return eta * terms[-1] + sum(terms[1:])
+
+
+@method
 class ReleasedMRBO(MRBO):
-    resets: bool = False
-    twice: bool = False
+    """MRBO with switches for what its released code does differently."""
 
-    def at(self, t, *names):
+    resets: bool = option(False, SWITCH, "every schedule is set back to its first value before each step")
+    twice: bool = option(False, SWITCH, "x and y take the same step twice")
+
+    def at(self, t: int, *names: str) -> tuple[Any, ...]:
         return super().at(0 if self.resets else t, *names)
 
-    def step(self, problem, state):
-        new = super().step(problem, state)
+    def update(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
+        new = super().update(problem, state, generator)
         if not self.twice:
             return new
         alpha, beta = self.at(state.t, "alpha", "beta")

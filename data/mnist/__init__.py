@@ -1,0 +1,1 @@
+"""The four MNIST files, as the package bilevel_core.mnist."""

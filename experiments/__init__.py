@@ -1,0 +1,1 @@
+"""One file for each experiment, as the package bilevel_core.configurations."""
