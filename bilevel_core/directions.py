@@ -172,11 +172,7 @@ def _grad(scalar: Tensor, *inputs: Tensor, differentiable: bool = False, retain:
     if not scalar.requires_grad:
         return tuple(torch.zeros_like(i) for i in inputs)
     return torch.autograd.grad(
-        scalar,
-        inputs,
-        create_graph=differentiable,
-        retain_graph=retain or differentiable,
-        materialize_grads=True,
+        scalar, inputs, create_graph=differentiable, retain_graph=retain or differentiable, materialize_grads=True
     )
 
 

@@ -25,7 +25,7 @@ def lenet() -> tuple[nn.Sequential, nn.Linear]:
         nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(16, 120, 5), nn.ReLU(), nn.Flatten(),
-        nn.Linear(120, 84), nn.ReLU(),
+        nn.Linear(120, 84), nn.ReLU()
     )  # fmt: skip
     return features, nn.Linear(84, 10)
 

@@ -77,7 +77,7 @@ def test_download_fetches_what_is_wrong(copy, tmp_path, monkeypatch):
     (copy / "train-labels-idx1-ubyte.gz").write_bytes(b"broken")
     assert load_mnist(copy, download=True).test_labels[:3].tolist() == [7, 2, 1]
     assert (copy / "t10k-images-idx3-ubyte.gz").stat().st_mtime_ns == kept
-    assert sorted(p.name for p in copy.iterdir()) == sorted([*(f"{n}.gz" for n in FILES), "README.md"])
+    assert sorted(p.name for p in copy.iterdir()) == sorted([*(f"{n}.gz" for n in FILES), "README.md", "__init__.py"])
     assert load_mnist(tmp_path / "new", download=True).train_labels[0] == 5
     server.shutdown()
     server.server_close()
