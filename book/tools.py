@@ -18,14 +18,12 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 def cover() -> None:
     from bilevel_book.figures import cover
+    from bilevel_book.walk import walk
     from bilevel_core import FdeHBO
     from bilevel_core.problems import Valley
 
     problem, solver = Valley(), FdeHBO(alpha=0.03, beta=0.3, lam=0.4, eta=0.5, delta=0.05, r_v=3.0)
-    path = [solver.init(problem)]
-    for _ in range(60):
-        path.append(solver.step(problem, path[-1]))
-    cover(problem, path).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
+    cover(problem, walk(problem, solver, 60)).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
 
 
 def notebooks(*names: str) -> None:

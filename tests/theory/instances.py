@@ -6,9 +6,8 @@ import torch
 from hypothesis import strategies as st
 
 from bilevel_book.theory.families import LogCoshFamily, normal
-from bilevel_book.theory.statements import Step, take_step
+from bilevel_book.theory.statements import Point, Step, take_step
 from bilevel_core.directions import Directions, project
-from bilevel_core.solvers.fmbo import Point
 
 
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
@@ -36,8 +35,8 @@ def instances(draw) -> Instance:
         mu=draw(powers(-1, 0.5)),
         coupling=draw(powers(-2, 1)),
         bending=draw(powers(-3, 0.5)),
-        wish=draw(powers(-1.5, 0.5)),
-        pull=draw(st.sampled_from([1.0, 1e-3])),
+        scale_f=draw(powers(-1.5, 0.5)),
+        scale_f_x=draw(st.sampled_from([1.0, 1e-3])),
     )
     x = normal(len(problem.first[0]), generator=generator)
     at = _near(Point(x, problem.y_star(x), None), problem, 0.0, draw(powers(-2, 0.5)), generator)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from math import isclose, log, tanh
+from math import exp, isclose, log, log1p, tanh
 
 import pytest
 import torch
@@ -22,6 +22,10 @@ from bilevel_book.theory.constants import (
     printed_y_price,
     random_constants,
 )
+from bilevel_book.theory.examples import coins
+from bilevel_book.walk import walk
+from bilevel_core import FMBO, FdeHBO
+from bilevel_core.counting import counting
 
 ROUNDING = 1e-13  # of a balance, which is free of units
 H, Y, V, STEP, E_F, E_G, E_R = coefficients(ProblemConstants(), corrected(ProblemConstants()))
@@ -45,6 +49,7 @@ def family():
     return [random_constants(generator) for _ in range(2000)]
 
 
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
 @given(constants_of_problems(), st.sampled_from(METHODS), st.integers(0, 10**9))
 @settings(max_examples=400, deadline=None, derandomize=True)
 def test_no_coefficient_is_positive_with_the_corrected_constants(p, method, t):
@@ -89,6 +94,7 @@ def test_the_coefficient_of_v_is_positive_and_at_most_2C_for_the_printed_constan
     assert parts["cbar_R"] > 0
 
 
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
 @given(constants_of_problems(), st.sampled_from(METHODS))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_the_coefficient_of_v_is_exactly_2C_for_every_large_printed_c_lam(p, method):
@@ -175,6 +181,7 @@ def change_of_potential(c, y_star=-0.2, y=0.2):
     return change / alpha, -((SLOPE * tanh(y_star)) ** 2) / 2
 
 
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
 @pytest.mark.parametrize(("beta", "rise"), [(1, 14.0), (10, 13.0)])
 @pytest.mark.parametrize("larger", [1, 100, 1e4])
 def test_the_potential_rises_where_the_printed_lemma_says_that_it_falls(beta, rise, larger):
@@ -191,6 +198,7 @@ def test_the_potential_with_corrected_constants_falls_as_claimed_in_the_same_exa
     assert found <= claimed + 1e-4  # rounding: alpha is about 1e-9
 
 
+@pytest.mark.checks("th:main")
 def test_for_unit_constants_the_theorem_says_nothing_before_1e20_steps():
     p = ProblemConstants()
     c = corrected(p)
@@ -199,6 +207,41 @@ def test_for_unit_constants_the_theorem_says_nothing_before_1e20_steps():
     assert bound(p, c, 1e23) < 1
     slope = log(bound(p, c, 1e30) / bound(p, c, 1e29)) / log(10)
     assert slope == pytest.approx(-2 / 3, abs=0.04)  # the rate is there, very late, up to the logarithm
+
+
+def steps_for(eps, method, power_of_delta=-1 / 3, **noise):
+    """The T at which the bound for unit constants is eps, by bisection in log T; delta is a power of T."""
+    p = ProblemConstants()
+    c = corrected(p, method)
+    low, high = log(c.w), log(1e60)
+    for _ in range(100):
+        T = exp((low + high) / 2)
+        too_few = bound(p, c, T, delta=T**power_of_delta, **noise) > eps
+        low, high = (log(T), high) if too_few else (low, log(T))
+    return T
+
+
+def samples(solver, steps):
+    with counting() as calls:
+        walk(coins(), solver, steps)
+    return calls.samples
+
+
+@pytest.mark.checks("Co:complexitytribo", "co:hftribo")
+@pytest.mark.parametrize("method", [FMBO, FdeHBO])
+def test_the_samples_for_a_mean_of_eps_grow_like_eps_to_minus_three_halves_up_to_a_logarithm(method):
+    w = corrected(ProblemConstants(), method.__name__).w
+    few, many = (steps_for(eps, method.__name__) for eps in (1e-6, 1e-12))
+    logarithms = log1p(many / w) / log1p(few / w)
+    assert many / few == pytest.approx((1e6 * logarithms) ** 1.5, rel=1e-6)
+    assert samples(method(), 50) == 10 * samples(method(), 5) > 0  # a fixed number in each step
+
+
+@pytest.mark.checks("co:hftribo")
+@pytest.mark.parametrize(("power_of_delta", "exponent"), [(-1 / 3, 1.5), (-1 / 4, 2.0)])
+def test_the_difference_step_may_fall_like_T_to_minus_one_third_and_no_slower(power_of_delta, exponent):
+    few, many = (steps_for(eps, "FdeHBO", power_of_delta, sigma2=0.0) for eps in (1e-12, 1e-18))
+    assert log(many / few) / log(1e6) == pytest.approx(exponent, abs=0.01)
 
 
 def test_wrong_input_is_refused():

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
-from bilevel_book.theory.examples import coins, gentle_tilt, small_wishes, spring, straight_coupling
+from bilevel_book.theory.examples import coins, gentle_tilt, small_slope, spring, straight_coupling
 from bilevel_book.theory.statements import Directions, Point, take_step
+from bilevel_book.walk import walk
 from bilevel_core import FMBO, FdeHBO
 from theory.instances import instances, powers
 
@@ -23,16 +24,10 @@ def true_directions(problem, at):
     return Directions(*(d.mean(0) for d in problem.directions(*at)))
 
 
-def walk(problem, solver, steps):
-    state = solver.init(problem, seed=0)
-    for _ in range(steps):
-        state = solver.step(problem, state)
-    return state
-
-
 # The contraction factor: eq:vtlambda, lm:vv, prop:hessian_free_v, lm:vv_free
 
 
+@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @pytest.mark.parametrize(
     ("mu", "L", "lam", "truth", "printed"),
     [(1, 10, 0.01, 0.9801, -0.8264), (1, 2, 0.1, 0.81, 0.3733), (0.5, 1, 0.1, 0.9025, 0.8767)],
@@ -60,6 +55,7 @@ def test_where_L_is_small_the_printed_factor_is_true_but_loose():
     assert statements.contraction_as_printed(torch.diag(vector(0.3, 0.6)), vector(1, 0), 0.1).holds()
 
 
+@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 def test_the_step_before_it_is_wrong_too():
     H, u = torch.diag(vector(1, 10)), vector(0, 1)
     wrong = statements.contraction_step_as_printed(H, u, 0.01)
@@ -74,6 +70,7 @@ def test_the_printed_bound_on_the_step_of_v_lets_it_explode():
     assert statements.contraction(H, u, lam=1 / (mu + L)).truth == pytest.approx(0.25)
 
 
+@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
     """g = y^2/2 - 10 x y has mu = 1 and L = 10.05; nothing but v moves, without noise."""
     problem = spring(coupling=10.0)
@@ -89,13 +86,14 @@ def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
 # The radius: th:main, th:hessianfree
 
 
+@pytest.mark.checks("th:main")
 @pytest.mark.parametrize(("r_v", "x", "slope"), [(0.01, 2.797, 0.09), (0.1, -2.451, 0.0)])
 def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(r_v, x, slope):
-    problem = small_wishes()
+    problem = small_slope()
     k = problem.constants
     assert k.C_fy / k.mu == pytest.approx(0.01)
     assert k.r_v == pytest.approx(0.1)
-    end = walk(problem, FMBO(alpha=2.0, beta=0.5, lam=0.5, eta=0.5, r_v=r_v), 300)
+    end = walk(problem, FMBO(alpha=2.0, beta=0.5, lam=0.5, eta=0.5, r_v=r_v), 300)[-1]
     assert end.x.item() == pytest.approx(x, abs=1e-3)
     assert problem.hypergradient(end.x).norm().item() == pytest.approx(slope, abs=1e-4)
     assert not statements.radius_as_printed(problem, end.x, end.y).holds()
@@ -105,6 +103,7 @@ def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(
 # lm:3ieq
 
 
+@pytest.mark.checks("lm:3ieq")
 def test_the_first_inequality_fails_without_the_root_even_at_v_star():
     problem = spring(coupling=0.1)
     x, y = vector(-5), vector(0.5)  # y* = -0.5
@@ -114,6 +113,7 @@ def test_the_first_inequality_fails_without_the_root_even_at_v_star():
     assert statements.surrogate_error(problem, x, y) == pytest.approx((0.0924, 0.1), abs=5e-5)
 
 
+@pytest.mark.checks("lm:3ieq")
 def test_the_first_inequality_fails_for_a_v_that_is_not_v_star():
     problem = spring(coupling=0.1)
     x = vector(-5)
@@ -122,6 +122,7 @@ def test_the_first_inequality_fails_for_a_v_that_is_not_v_star():
     assert wrong == pytest.approx((0.1, 0.0), abs=1e-9)
 
 
+@pytest.mark.checks("lm:3ieq")
 def test_the_second_inequality_fails_without_the_root():
     problem = spring(coupling=0.1)
     wrong = statements.y_star_moves_as_printed(problem, vector(0), vector(1))
@@ -130,6 +131,7 @@ def test_the_second_inequality_fails_without_the_root():
     assert statements.y_star_moves(problem, vector(0), vector(1)).holds()
 
 
+@pytest.mark.checks("lm:3ieq")
 def test_the_third_inequality_fails_without_the_root():
     problem = spring(coupling=0.1, curvature=0.5)  # grad Phi = 0.2 tanh(0.2 x)
     wrong = statements.hypergradient_moves_as_printed(problem, vector(0), vector(0.1))
@@ -141,6 +143,7 @@ def test_the_third_inequality_fails_without_the_root():
 # lm:corefunction
 
 
+@pytest.mark.checks("lm:corefunction", "lm:corefunction_free")
 def test_the_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
     problem = spring()
     x, y = vector(1), vector(-1)  # y* = 1
@@ -155,6 +158,7 @@ def test_the_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
 # lm:errorg
 
 
+@pytest.mark.checks("lm:errorg", "lm:errorg_free")
 def test_the_stray_square_in_the_lower_error_makes_it_false():
     problem = coins(noise=0.0, wobble=0.0)
     at = Point(*problem.first, vector(0))
@@ -169,6 +173,7 @@ def test_the_stray_square_in_the_lower_error_makes_it_false():
 # C_fy^2: prop:hessian_free_v, lm:vv_free, the last line of lm:vv
 
 
+@pytest.mark.checks("prop:hessian_free_v", "lm:vv_free")
 def test_with_the_square_of_C_fy_the_solution_moves_faster_than_allowed():
     problem = gentle_tilt()
     place = math.atanh(math.sqrt(1 / 3))  # where the Hessian changes fastest, at y + x
@@ -196,6 +201,7 @@ def test_the_square_of_C_fy_is_too_small_exactly_when_C_fy_is_below_one(instance
 # The condition on delta: th:hessianfree, def:parameters_free
 
 
+@pytest.mark.checks("th:hessianfree", "lm:mergeV_free")
 def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_constant():
     problem = straight_coupling()
     k = problem.constants
@@ -207,11 +213,12 @@ def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_cons
     assert not statements.difference_margin(k, 0.5, 3.0).holds()
 
 
+@pytest.mark.checks("th:hessianfree")
 @pytest.mark.parametrize(("delta", "slope"), [(3.0, 0.1135), (0.01, 0.0)])
 def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta, slope):
     problem = straight_coupling()
     solver = FdeHBO(alpha=0.3, beta=0.4, lam=0.4, eta=0.5, delta=delta, r_v=problem.constants.r_v)
-    end = walk(problem, solver, 250)
+    end = walk(problem, solver, 250)[-1]
     assert problem.hypergradient(end.x).norm().item() == pytest.approx(slope, abs=1e-4)
 
 

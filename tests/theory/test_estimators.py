@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
 from bilevel_book.theory.examples import coins
+from bilevel_book.theory.families import LogCoshFamily
 from bilevel_book.theory.statements import Point, take_step
 from bilevel_core.directions import Directions
 from theory.instances import instances, powers, steps
@@ -16,32 +17,38 @@ from theory.instances import instances, powers, steps
 etas = powers(-3, 0)
 
 
+@pytest.mark.checks("lm:B")
 @given(instances())
 def test_the_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_ball(instance):
     assert statements.surrogate_variance(instance.problem, instance.at).holds()
 
 
+@pytest.mark.checks("lm:errorg", "lm:errorg_free")
 @given(steps(), etas)
 def test_the_error_of_the_lower_gradient_estimate_shrinks(step, eta):
     assert statements.lower_error(*step, eta).holds()
 
 
+@pytest.mark.checks("lm:errorf")
 @given(steps(), etas)
 def test_the_error_of_the_hypergradient_estimate_shrinks(step, eta):
     assert statements.upper_error(*step, eta).holds()
 
 
+@pytest.mark.checks("lm:errorR")
 @given(steps(), etas)
 def test_the_error_of_the_linear_system_estimate_shrinks(step, eta):
     assert statements.helper_error(*step, eta).holds()
 
 
+@pytest.mark.checks("lm:errorf", "lm:errorg", "lm:errorR")
 @given(steps(), etas)
 def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
     for name, check in statements.momentum_sharp(*step, eta).items():
         assert check.holds(), name
 
 
+@pytest.mark.checks("prop:HFetf", "prop:hfetR", "lm:errorf_free", "lm:errorR_free")
 @given(steps(), etas, powers(-3, 1))
 def test_with_finite_differences_the_errors_shrink_up_to_terms_in_delta(step, eta, delta):
     problem, step = step
@@ -51,6 +58,26 @@ def test_with_finite_differences_the_errors_shrink_up_to_terms_in_delta(step, et
     assert statements.helper_error_free_as_printed(problem, step, eta, delta).holds(1e-7, room)
 
 
+@pytest.mark.parametrize(("moving", "lower", "helper", "upper"), [("alpha", 8, 4, 1), ("beta", 16, 8, 2)])
+def test_how_many_times_more_than_needed_the_paper_charges_for_a_move(moving, lower, helper, upper, generator):
+    """16 where 2 will do, 48 where 12 will do; for y twice that, as ||a + b||^2 <= 2 ||a||^2 + 2 ||b||^2."""
+    problem = LogCoshFamily.random(generator)
+    k, delta = problem.constants, 0.1
+    at = Point(*problem.first, problem.v_star(*problem.first))
+    h = Directions(*(d.mean(0) for d in problem.directions(*at)))  # no error, and eta = 0: the move is all that is left
+    step = take_step(problem, at, h, **{"alpha": 0.0, "beta": 0.0, "lam": 0.0, moving: 0.1})
+    sharp = {name: check.bound for name, check in statements.momentum_sharp(problem, step, 0.0).items()}
+    assert statements.lower_error(problem, step, 0.0).bound == pytest.approx(lower * sharp["y"])
+    assert statements.helper_error(problem, step, 0.0).bound == pytest.approx(helper * sharp["v"])
+    assert statements.upper_error(problem, step, 0.0).bound == pytest.approx(upper * sharp["x"])
+    b, c = k.L_gxy * k.r_v**2 * delta, k.L_gyy * k.r_v**2 * delta
+    free = statements.helper_error_free(problem, step, 0.0, delta).bound
+    assert free == pytest.approx(2 * helper * sharp["v"] + 4 * c + 8 * c**2)
+    free = statements.upper_error_free(problem, step, 0.0, delta).bound
+    assert free == pytest.approx(upper * sharp["x"] + 4 * b + 16 * b**2)
+
+
+@pytest.mark.checks("lm:B")
 @given(steps(), etas)
 def test_without_averaging_the_past_the_new_error_is_the_plain_variance(step, eta):
     """eta = 1 forgets h; and the mean of h_{t+1} over samples is the direction plus (1 - eta) e, whatever eta is."""
@@ -72,6 +99,7 @@ def at_rest(problem, e):
     return take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.0)
 
 
+@pytest.mark.checks("lm:errorf")
 @given(st.floats(0.01, 1), st.floats(-2, 2), powers(-1, 1))
 def test_at_rest_the_squared_error_is_a_weighted_sum_of_the_old_one_and_the_noise(eta, e, noise):
     problem = coins(noise, wobble=0.0)
@@ -117,6 +145,7 @@ def test_a_constant_eta_leaves_its_share_of_the_variance(eta, left):
 # The same sample at both signs
 
 
+@pytest.mark.checks("lm:boundofeJH")
 @pytest.mark.parametrize("delta", [0.1, 0.01, 0.001])
 def test_the_same_sample_at_both_signs_keeps_the_variance_independent_of_delta(delta):
     problem, v = coins(noise=1.0, wobble=0.3), 0.5

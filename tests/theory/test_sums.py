@@ -12,6 +12,7 @@ def sum_of_powers(w, T, power):
     return fsum((w + t) ** power for t in range(T))
 
 
+@pytest.mark.checks("th:main")
 @given(st.floats(2, 1e4), st.integers(1, 3000))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_sum_of_alpha_cubed_is_at_most_a_logarithm(w, T):
@@ -81,6 +82,7 @@ def exponent(term, low=10**5, high=10**7):
     return log(term(high) / term(low)) / log(high / low)
 
 
+@pytest.mark.checks("th:hessianfree")
 def test_with_the_delta_of_the_proof_the_printed_last_term_stays_at_one_half():
     terms = [printed_last_term(T, delta_of_the_proof(T)) for T in (1e3, 1e5, 1e7)]
     assert np.allclose(terms, [0.503, 0.500, 0.500], atol=5e-4)

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 
 from bilevel_book.theory import statements
-from bilevel_book.theory.examples import Kink, straight_coupling
-from bilevel_book.theory.families import LogCoshFamily, normal
+from bilevel_book.theory.examples import Kink, gentle_tilt, straight_coupling
+from bilevel_book.theory.families import MAX_TANH_2, LogCoshFamily, normal
+from bilevel_book.walk import walk
 from bilevel_core import FdeHBO, hypergradient
 from bilevel_core.directions import finite_difference
 from theory.instances import instances, powers, steps
@@ -26,6 +27,7 @@ def test_the_direction_seen_through_differences_is_a_gradient(instance, delta):
     torch.testing.assert_close(gradient, seen, rtol=1e-8, atol=1e-10 + 10 * room)
 
 
+@pytest.mark.checks("th:hessianfree")
 @given(instances(), deltas)
 def test_the_surrogate_is_as_convex_and_as_smooth_as_the_linear_system(instance, delta):
     problem, at, other, _ = instance
@@ -44,6 +46,7 @@ def test_the_surrogate_has_its_minimiser_in_the_same_ball_and_nearby(instance, d
     assert statements.shift_of_v(problem, x, y, delta).holds(slack=room)
 
 
+@pytest.mark.checks("lm:boundofgradf")
 @given(instances(), deltas)
 def test_the_hypergradient_through_differences_is_lipschitz_with_the_same_constant(instance, delta):
     problem, at, other, _ = instance
@@ -51,6 +54,7 @@ def test_the_hypergradient_through_differences_is_lipschitz_with_the_same_consta
     assert statements.surrogate_moves(problem, at, other, delta).holds(slack=room)
 
 
+@pytest.mark.checks("th:hessianfree")
 @given(instances(), deltas)
 def test_delta_enters_only_as_a_bias_of_the_hypergradient(instance, delta):
     problem, at, _, _ = instance
@@ -62,6 +66,7 @@ def test_delta_enters_only_as_a_bias_of_the_hypergradient(instance, delta):
     assert settled.holds(1e-8, room)
 
 
+@pytest.mark.checks("th:hessianfree", "lm:errorf_free", "lm:errorR_free")
 @given(steps(), powers(-3, 0), deltas)
 def test_measured_against_their_own_mean_the_errors_shrink_with_no_term_in_delta(step, eta, delta):
     problem, step = step
@@ -96,6 +101,22 @@ def test_the_minimiser_moves_with_the_square_of_delta_when_the_loss_is_smooth(se
     assert math.log10(coarse / fine) == pytest.approx(2, abs=0.1)
 
 
+def test_at_a_peak_of_the_second_derivative_half_of_every_bound_on_differences_is_used():
+    """g = y^2/2 + lc(x + y)/10^6: H and J are largest at 0, and their means over the segment +-d are tanh(d) / d."""
+    problem, zero, d = gentle_tilt(bend=1e-6), torch.zeros(1, dtype=torch.float64), 1.5
+    v = problem.v_star(zero, zero)
+    at, delta = statements.Point(zero, zero, v), d / v.item()
+    used = (1 - math.tanh(d) / d) / (MAX_TANH_2 * math.sqrt(2) * d / 2)
+    assert 0.48 < used < 0.49
+    for check in (
+        statements.hessian_difference(problem, at, delta),
+        statements.jacobian_difference(problem, at, delta),
+        statements.shift_of_v(problem, zero, zero, delta),
+        statements.surrogate_bias(problem, zero, zero, delta),
+    ):
+        assert check.truth / check.bound == pytest.approx(used, rel=1e-4)
+
+
 @given(powers(-4, 0))
 def test_at_a_kink_the_shift_and_the_bias_are_half_of_delta_to_first_order(delta):
     """With L_gyy = mu = C_fy = C_gxy = 1 and L_gxy = 0 both bounds are delta / 2."""
@@ -112,10 +133,7 @@ def test_at_a_kink_the_shift_and_the_bias_are_half_of_delta_to_first_order(delta
 def run_to_the_end(delta):
     problem = straight_coupling()
     solver = FdeHBO(alpha=0.3, beta=0.4, lam=0.4, eta=1.0, delta=delta, r_v=problem.constants.r_v)
-    state = solver.init(problem, seed=0)
-    for _ in range(200):
-        state = solver.step(problem, state)
-    return problem, state
+    return problem, walk(problem, solver, 200)[-1]
 
 
 def test_fdehbo_ends_where_the_surrogate_problem_is_stationary():

@@ -9,7 +9,7 @@ import torch
 from bilevel_book.ledger.counts import walk
 from bilevel_book.ledger.evidence import Evidence, Judge, found, listed
 from bilevel_book.theory import constants, statements
-from bilevel_book.theory.examples import Kink, small_wishes, straight_coupling
+from bilevel_book.theory.examples import Kink, small_slope, straight_coupling
 from bilevel_book.theory.families import LogCoshFamily, normal
 from bilevel_book.theory.statements import Check, Point, Step, take_step
 from bilevel_book.verdicts import Claim
@@ -181,7 +181,7 @@ def contraction(evidence: Evidence) -> list[Claim]:
 
 
 def radius(evidence: Evidence) -> list[Claim]:
-    problem = small_wishes()
+    problem = small_slope()
     k = problem.constants
 
     def slope(r_v: float) -> float:

@@ -137,7 +137,7 @@ class ProofConstants:
     c_R: float
     w: float
     y_price: float  # of |y - y*|^2 in the function-value lemma: 2 Lam^2, or 4 Lam^2 on FdeHBO's nearby problem
-    storm_R: float = 48.0  # factor in the recursion of e^R: 48 in lm:errorR, 96 in lm:errorR_free
+    factor_R: float = 48.0  # of the moves in the recursion of e^R: 48 in lm:errorR, 96 in lm:errorR_free
 
     def alpha(self, t: float) -> float:
         return (self.w + t) ** (-1 / 3)
@@ -152,6 +152,8 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
         c_lam^2 >= max{1024 C A / L_mu^2, 128 (mu + L) C c_beta^2 / L_mu, 128 C c_beta^2},
         w >= max{c_beta (mu + L), c_lam (mu + L) / (2 mu L)}^3 - 1   (and w >= 2, in the proof).
 
+    In the code q = c_beta^2 L_mu max{L_mu, mu + L} / B.
+
     `beta` and `lam` (at least 1) enlarge c_beta and c_lam, which the paper allows. Where the print needs L_y, L_f or
     r_v, the corrected ones are used, in favour of the print.
     """
@@ -163,11 +165,11 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
     A = p.L_fy**2 / p.mu**2 + p.C_fy ** (2 if free else 1) * p.L_gyy**2 / p.mu**4  # the square is in the print
     c_beta = beta * sqrt(512 * p.L_y**2 * B) / L_mu
     c_lam = lam * sqrt(max(1024 * C * A / L_mu**2, 128 * total * C * c_beta**2 / L_mu, 128 * C * c_beta**2))
-    ratio = L_mu * c_beta**2 * max(L_mu, total) / B
-    cbar_f = max(96 * p.L_F2, 12 * L**2 * c_lam**2, 48 * p.L_f**2 * ratio, 1.5 * L_mu**2 * c_lam**2)
-    cbar_g = max(256 * L**2, 128 * L**2 * ratio)
+    q = L_mu * c_beta**2 * max(L_mu, total) / B
+    cbar_f = max(96 * p.L_F2, 12 * L**2 * c_lam**2, 48 * p.L_f**2 * q, 1.5 * L_mu**2 * c_lam**2)
+    cbar_g = max(256 * L**2, 128 * L**2 * q)
     twice = 2 if free else 1
-    cbar_R = twice * max(768 * p.M, 48 * L**4 * c_lam**2 / C, 384 * p.M * ratio)
+    cbar_R = twice * max(768 * p.M, 48 * L**4 * c_lam**2 / C, 384 * p.M * q)
     small = 1 / (3 * p.L_f)
     return ProofConstants(
         K_1=8 * B / (c_beta * L_mu),
@@ -182,7 +184,7 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
         c_R=twice * (small + twice * 48 * L**2 * c_lam**2 + 16 * C / L_mu**2 * cbar_R),
         w=max(2.0, max(c_beta * total, c_lam * total / (2 * p.mu * L)) ** 3 - 1),
         y_price=2 * p.Lam**2,
-        storm_R=twice * 48.0,
+        factor_R=twice * 48.0,
     )
 
 
@@ -207,10 +209,10 @@ def corrected(p: ProblemConstants, method: str = "FMBO") -> ProofConstants:
     c_beta = 16 * sqrt(B) * p.L_y / L_mu
     follow = 64 * C * p.A * c_beta**2 / B
     c_lam = sqrt(max(1024 * C * p.A / L_mu**2, follow, follow * total / L_mu))
-    ratio = c_beta**2 * L_mu * total / B
-    cbar_f = max(96 * p.L_F2, 12 * p.L_F2 * ratio, 12 * L**2 * c_lam**2, 1.5 * L_mu**2 * c_lam**2)
-    cbar_g = max(256 * L**2, 32 * L**2 * ratio)
-    cbar_R = max(768 * p.M, 48 * L**4 * c_lam**2 / C, 96 * p.M * ratio)
+    q = c_beta**2 * L_mu * total / B
+    cbar_f = max(96 * p.L_F2, 12 * p.L_F2 * q, 12 * L**2 * c_lam**2, 1.5 * L_mu**2 * c_lam**2)
+    cbar_g = max(256 * L**2, 32 * L**2 * q)
+    cbar_R = max(768 * p.M, 48 * L**4 * c_lam**2 / C, 96 * p.M * q)
     small = 1 / (3 * p.L_f)
     constants = ProofConstants(
         K_1=4 * B / (c_beta * L_mu),
@@ -237,8 +239,8 @@ def _check_coupled(p: ProblemConstants) -> None:
 def large_enough(p: ProblemConstants, c: ProofConstants) -> ProofConstants:
     """The same constants with the smallest w, not below the given one, for which all `conditions` hold."""
     total = p.mu + p.L
-    cubes = (3 * p.L_f, c.c_beta * total, c.c_lam * total, *(sqrt(eta) for eta in (c.c_f, c.c_g, c.c_R)))
-    return dataclasses.replace(c, w=max(2.0, c.w, max(cubes) ** 3))
+    roots = (3 * p.L_f, c.c_beta * total, c.c_lam * total, *(sqrt(eta) for eta in (c.c_f, c.c_g, c.c_R)))
+    return dataclasses.replace(c, w=max(2.0, c.w, max(roots) ** 3))
 
 
 def conditions(p: ProblemConstants, c: ProofConstants) -> dict[str, float]:
@@ -282,7 +284,7 @@ def contributions(
     alpha, beta2, lam2 = c.alpha(t), c.c_beta**2, c.c_lam**2
     h, y, v, step, e_f, e_g, e_R = QUANTITIES
     follow = c.K_2 * 4 * p.A / (c.c_lam * L_mu)  # v* follows x and y
-    in_f, in_R = 6 * p.L_F2 / c.cbar_f, c.storm_R * p.M / c.cbar_R
+    in_f, in_R = 6 * p.L_F2 / c.cbar_f, c.factor_R * p.M / c.cbar_R
     table = {
         h: {
             "Phi": -(1 - alpha * p.L_f) / 2,
@@ -297,7 +299,7 @@ def contributions(
             "Phi": 2 * C,
             "K_2": -c.K_2 * c.c_lam * L_mu / 2,
             "cbar_f": 12 * C * L**2 * lam2 / c.cbar_f,
-            "cbar_R": c.storm_R * L**4 * lam2 / c.cbar_R,
+            "cbar_R": c.factor_R * L**4 * lam2 / c.cbar_R,
         },
         step: {
             "K_1": -c.K_1 * c.c_beta * (2 / (p.mu + L) - c.c_beta * alpha),
@@ -317,7 +319,7 @@ def contributions(
         e_R: {
             "K_2": c.K_2 * 2 * c.c_lam / L_mu,
             "cbar_f": 12 * C * lam2 / c.cbar_f,
-            "cbar_R": _forgetting(c, c.c_R, c.storm_R * L**2 * lam2, t) / c.cbar_R,
+            "cbar_R": _forgetting(c, c.c_R, c.factor_R * L**2 * lam2, t) / c.cbar_R,
         },
     }
     return {quantity: {part: table[quantity].get(part, 0.0) for part in PARTS} for quantity in QUANTITIES}

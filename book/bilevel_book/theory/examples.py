@@ -22,11 +22,11 @@ class Ridge(NamedTuple):
 def scalar(
     curvature: float = 1.0,
     coupling: float = 0.0,
-    bends: tuple[Ridge, ...] = (),
-    wishes: tuple[Ridge, ...] = (),
+    ridges_g: tuple[Ridge, ...] = (),
+    ridges_f: tuple[Ridge, ...] = (),
     tilt: float = 0.0,
 ) -> LogCoshFamily:
-    """g = curvature y^2/2 - coupling x y + bends, f = wishes + tilt y; no noise."""
+    """g = curvature y^2/2 - coupling x y + ridges_g, f = ridges_f + tilt y; no noise."""
 
     def matrix(value: float) -> Tensor:
         return torch.full((1, 1, 1), value, dtype=torch.float64)
@@ -36,23 +36,23 @@ def scalar(
         return Ridges(weight, y.unsqueeze(1), x.unsqueeze(1), shift.unsqueeze(0))
 
     return LogCoshFamily(
-        matrix(curvature), matrix(coupling), bends=ridges(bends), wishes=ridges(wishes), l=matrix(tilt)[0]
+        matrix(curvature), matrix(coupling), ridges_g=ridges(ridges_g), ridges_f=ridges(ridges_f), l=matrix(tilt)[0]
     )
 
 
 def spring(coupling: float = 1.0, curvature: float = 1.0) -> LogCoshFamily:
     """g = curvature y^2/2 - coupling x y, f = lc(y): y* = coupling x / curvature. Against lm:3ieq, lm:corefunction."""
-    return scalar(curvature, coupling, wishes=(Ridge(1.0, 1.0, 0.0),))
+    return scalar(curvature, coupling, ridges_f=(Ridge(1.0, 1.0, 0.0),))
 
 
-def small_wishes() -> LogCoshFamily:
+def small_slope() -> LogCoshFamily:
     """g = y^2/2 - x y, f = lc(x - 3)/20 + lc(y + 3)/10: C_fy = 1/100. Against the radius r_v = C_fy / mu."""
-    return scalar(coupling=1.0, wishes=(Ridge(0.05, 0.0, 1.0, -3.0), Ridge(0.1, 1.0, 0.0, 3.0)))
+    return scalar(coupling=1.0, ridges_f=(Ridge(0.05, 0.0, 1.0, -3.0), Ridge(0.1, 1.0, 0.0, 3.0)))
 
 
 def gentle_tilt(bend: float = 0.5) -> LogCoshFamily:
     """g = y^2/2 + bend lc(y + x), f = y/10: C_fy = 1/100, L_fy = 0. Against C_fy^2 in lm:vv, prop:hessian_free_v."""
-    return scalar(bends=(Ridge(bend, 1.0, 1.0),), tilt=0.1)
+    return scalar(ridges_g=(Ridge(bend, 1.0, 1.0),), tilt=0.1)
 
 
 def straight_coupling() -> LogCoshFamily:
@@ -60,8 +60,8 @@ def straight_coupling() -> LogCoshFamily:
 
     Against the condition on delta, which then allows any.
     """
-    wishes = Ridge(2.0, 1.0, 0.0, -2.0), Ridge(0.5, 0.0, 1.0, 2.0)
-    return scalar(coupling=1.0, bends=(Ridge(2.0, 1.0, 0.0),), wishes=wishes)
+    ridges_f = Ridge(2.0, 1.0, 0.0, -2.0), Ridge(0.5, 0.0, 1.0, 2.0)
+    return scalar(coupling=1.0, ridges_g=(Ridge(2.0, 1.0, 0.0),), ridges_f=ridges_f)
 
 
 def coins(noise: float = 1.0, wobble: float = 0.3) -> LogCoshFamily:
@@ -72,7 +72,7 @@ def coins(noise: float = 1.0, wobble: float = 0.3) -> LogCoshFamily:
         (1 + wobble * sign[:, 0]).view(4, 1, 1),
         torch.zeros(4, 1, 1, dtype=torch.float64),
         b=noise * sign[:, 1:],
-        wishes=Ridges(one[0], one, 0 * one, torch.zeros(4, 1, dtype=torch.float64)),
+        ridges_f=Ridges(one[0], one, 0 * one, torch.zeros(4, 1, dtype=torch.float64)),
     )
 
 

@@ -107,8 +107,8 @@ class LogCoshFamily(BilevelProblem):
         B: Tensor,
         *,
         b: Tensor | None = None,
-        bends: Ridges | None = None,
-        wishes: Ridges | None = None,
+        ridges_g: Ridges | None = None,
+        ridges_f: Ridges | None = None,
         l: Tensor | None = None,
         m: Tensor | None = None,
         start: tuple[Tensor, Tensor] | None = None,
@@ -117,10 +117,10 @@ class LogCoshFamily(BilevelProblem):
         zero_x, zero_y = B.new_zeros(self.n, dim_x), B.new_zeros(self.n, dim_y)
         none = Ridges(B.new_zeros(0), zero_y[:0], zero_x[:0], B.new_zeros(self.n, 0))
         self.A, self.B, self.b = A, B, zero_y if b is None else b
-        self.bends, self.wishes = none if bends is None else bends, none if wishes is None else wishes
+        self.ridges_g, self.ridges_f = none if ridges_g is None else ridges_g, none if ridges_f is None else ridges_f
         self.l, self.m = zero_y if l is None else l, zero_x if m is None else m
         self.first = (zero_x[0], zero_y[0]) if start is None else start
-        if (self.bends.weight < 0).any():
+        if (self.ridges_g.weight < 0).any():
             raise ValueError("the weights kappa of the lower level must not be negative: g would not be convex")
         self.constants = self._constants()
 
@@ -134,10 +134,10 @@ class LogCoshFamily(BilevelProblem):
         mu: float = 0.5,
         coupling: float = 1.0,
         bending: float = 1.0,
-        wish: float = 1.0,
-        pull: float = 1.0,
+        scale_f: float = 1.0,
+        scale_f_x: float = 1.0,
     ) -> "LogCoshFamily":
-        """A random member. Scales: mu of A, coupling of B, bending of kappa, wish of f, pull of x in f."""
+        """A random member. Scales: mu of A, coupling of B, bending of kappa, scale_f of f, scale_f_x of x in f."""
 
         def normals(*shape: int) -> Tensor:
             return normal(*shape, generator=generator)
@@ -153,10 +153,10 @@ class LogCoshFamily(BilevelProblem):
             A * (1 + uniform(n, 1, 1)),  # samples differ in their convexity too
             coupling * normals(n, dim_y, dim_x),
             b=normals(n, dim_y),
-            bends=ridges(bending * uniform(2), 1.0),
-            wishes=ridges(wish * (2 * uniform(2) - 1), pull),
-            l=0.3 * wish * normals(n, dim_y),
-            m=0.3 * wish * pull * normals(n, dim_x),
+            ridges_g=ridges(bending * uniform(2), 1.0),
+            ridges_f=ridges(scale_f * (2 * uniform(2) - 1), scale_f_x),
+            l=0.3 * scale_f * normals(n, dim_y),
+            m=0.3 * scale_f * scale_f_x * normals(n, dim_x),
             start=(normals(dim_x), normals(dim_y)),
         )
 
@@ -174,30 +174,30 @@ class LogCoshFamily(BilevelProblem):
         return Samples(torch.arange(self.n), torch.arange(self.n))
 
     def upper(self, x: Tensor, y: Tensor, batch: Tensor | int) -> Tensor:
-        return (self.wishes.value(x, y) + self.l @ y + self.m @ x)[batch].mean()
+        return (self.ridges_f.value(x, y) + self.l @ y + self.m @ x)[batch].mean()
 
     def lower(self, x: Tensor, y: Tensor, batch: Tensor | int) -> Tensor:
-        return ((self.A @ y / 2 - self.B @ x - self.b) @ y + self.bends.value(x, y))[batch].mean()
+        return ((self.A @ y / 2 - self.B @ x - self.b) @ y + self.ridges_g.value(x, y))[batch].mean()
 
     # Derivatives, for all samples at once.
 
     def g_y(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.A @ y - self.B @ x - self.b + self.bends.slope(x, y) @ self.bends.y
+        return self.A @ y - self.B @ x - self.b + self.ridges_g.slope(x, y) @ self.ridges_g.y
 
     def g_x(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.bends.slope(x, y) @ self.bends.x - self.B.mT @ y
+        return self.ridges_g.slope(x, y) @ self.ridges_g.x - self.B.mT @ y
 
     def g_yy(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.A + (self.bends.y.T * self.bends.bend(x, y).unsqueeze(1)) @ self.bends.y
+        return self.A + (self.ridges_g.y.T * self.ridges_g.bend(x, y).unsqueeze(1)) @ self.ridges_g.y
 
     def g_xy(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.bends.x.T * self.bends.bend(x, y).unsqueeze(1)) @ self.bends.y - self.B.mT
+        return (self.ridges_g.x.T * self.ridges_g.bend(x, y).unsqueeze(1)) @ self.ridges_g.y - self.B.mT
 
     def f_x(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.wishes.slope(x, y) @ self.wishes.x + self.m
+        return self.ridges_f.slope(x, y) @ self.ridges_f.x + self.m
 
     def f_y(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.wishes.slope(x, y) @ self.wishes.y + self.l
+        return self.ridges_f.slope(x, y) @ self.ridges_f.y + self.l
 
     def products(self, x: Tensor, y: Tensor, v: Tensor, delta: float | None = None) -> tuple[Tensor, Tensor]:
         """H v and J v; with delta: by central differences (def:H, def:J)."""
@@ -218,7 +218,7 @@ class LogCoshFamily(BilevelProblem):
         vectors = (self.f_x(x, y), self.f_y(x, y), self.g_y(x, y))
         matrices = (self.g_xy(x, y), self.g_yy(x, y))
         spectral = [torch.linalg.matrix_norm(M - M.mean(0), ord=2).square().mean().item() for M in matrices]
-        return Variances(*(spread(d) for d in vectors), *spectral)
+        return Variances(*(variance(d) for d in vectors), *spectral)
 
     # The truth, to machine precision.
 
@@ -257,22 +257,22 @@ class LogCoshFamily(BilevelProblem):
     def _constants(self) -> Constants:
         norm_AB = torch.linalg.matrix_norm(torch.cat((self.A, -self.B), dim=2), ord=2).max().item()
         norm_B = torch.linalg.matrix_norm(self.B, ord=2).max().item()
-        bends, wishes = self.bends.sizes(), self.wishes.sizes()
+        in_g, in_f = self.ridges_g.sizes(), self.ridges_f.sizes()
         return Constants(
             mu=torch.linalg.eigvalsh(self.A).min().item(),
-            L=norm_AB + sum(kappa * a * ar for kappa, a, _, ar in bends),
-            L_gyy=MAX_TANH_2 * sum(kappa * a**2 * ar for kappa, a, _, ar in bends),
-            L_gxy=MAX_TANH_2 * sum(kappa * a * r * ar for kappa, a, r, ar in bends),
-            C_gxy=(norm_B + sum(kappa * a * r for kappa, a, r, _ in bends)) ** 2,
-            L_fx=sum(c * p * qp for c, _, p, qp in wishes),
-            L_fy=sum(c * q * qp for c, q, _, qp in wishes),
-            C_fy=(sum(c * q for c, q, _, _ in wishes) + self.l.norm(dim=1).max().item()) ** 2,
-            M4_H=MAX_TANH_3 * sum(kappa * a**4 for kappa, a, _, _ in bends),
-            M4_J=MAX_TANH_3 * sum(kappa * a**3 * r for kappa, a, r, _ in bends),
+            L=norm_AB + sum(kappa * a * ar for kappa, a, _, ar in in_g),
+            L_gyy=MAX_TANH_2 * sum(kappa * a**2 * ar for kappa, a, _, ar in in_g),
+            L_gxy=MAX_TANH_2 * sum(kappa * a * r * ar for kappa, a, r, ar in in_g),
+            C_gxy=(norm_B + sum(kappa * a * r for kappa, a, r, _ in in_g)) ** 2,
+            L_fx=sum(c * p * qp for c, _, p, qp in in_f),
+            L_fy=sum(c * q * qp for c, q, _, qp in in_f),
+            C_fy=(sum(c * q for c, q, _, _ in in_f) + self.l.norm(dim=1).max().item()) ** 2,
+            M4_H=MAX_TANH_3 * sum(kappa * a**4 for kappa, a, _, _ in in_g),
+            M4_J=MAX_TANH_3 * sum(kappa * a**3 * r for kappa, a, r, _ in in_g),
         )
 
 
-def spread(d: Tensor) -> float:
+def variance(d: Tensor) -> float:
     """E ||d - E d||^2 over the samples, the first axis."""
     return (d - d.mean(0)).square().sum(-1).mean().item()
 
