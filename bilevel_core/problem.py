@@ -5,6 +5,7 @@ where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +29,12 @@ class BilevelProblem(ABC):
     # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
     x_blocks: tuple[int, ...] | None = None
 
+    def __init_subclass__(cls) -> None:
+        # A subclass that changes only f or g must not keep its parent's partial evaluation of the old one.
+        for name in ("upper", "lower"):
+            if name in vars(cls) and f"{name}_at" not in vars(cls):
+                setattr(cls, f"{name}_at", vars(BilevelProblem)[f"{name}_at"])
+
     @abstractmethod
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """The first iterates x_0 and y_0."""
@@ -43,6 +50,14 @@ class BilevelProblem(ABC):
     @abstractmethod
     def lower(self, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         """g(x, y; batch), a scalar."""
+
+    def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        """y -> f(x, y; batch). Override it to compute what depends on x and the batch alone only once."""
+        return lambda y: self.upper(x, y, batch)
+
+    def lower_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        """y -> g(x, y; batch). Override it to compute what depends on x and the batch alone only once."""
+        return lambda y: self.lower(x, y, batch)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Numbers to follow during a run; the first is shown in the progress bar."""

@@ -9,6 +9,7 @@ w is a linear classifier on 784 normalised pixels and a constant, 10 x 785, flat
 The paper's text swaps the names of the two sets; its formula, followed here, puts the weights on the noisy one.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -81,12 +82,24 @@ class HyperCleaning(BilevelProblem):
         return batch.stop if isinstance(batch, slice) else len(batch)
 
     def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return cross_entropy(class_scores(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
+        return HyperCleaning.upper_at(self, x, batch)(y)
 
     def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        logits = class_scores(y, self.lower_set.pixels[batch])
-        losses = cross_entropy(logits, self.noisy_labels[batch], reduction="none")
-        return torch.sigmoid(x[batch]) @ losses / len(losses) + self.C * (y @ y)
+        return HyperCleaning.lower_at(self, x, batch)(y)
+
+    def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        pixels, labels = rows(self.upper_set.pixels, batch), rows(self.upper_set.labels, batch)
+        return lambda y: cross_entropy(class_scores(y, pixels), labels)
+
+    def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        pixels, labels = rows(self.lower_set.pixels, batch), rows(self.noisy_labels, batch)
+        weights = torch.sigmoid(rows(x, batch))
+
+        def lower(y: Tensor) -> Tensor:
+            losses = cross_entropy(class_scores(y, pixels), labels, reduction="none")
+            return weights @ losses / len(losses) + self.C * (y @ y)
+
+        return lower
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
@@ -121,7 +134,13 @@ def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def class_scores(w: Tensor, pixels: Tensor) -> Tensor:
-    return pixels @ w.view(10, -1).T
+    """pixels W', as the transpose of W pixels': the same numbers in half the time, for a W of few rows."""
+    return (w.view(10, -1) @ pixels.T).T
+
+
+def rows(table: Tensor, batch: Tensor | slice) -> Tensor:
+    """The rows of a batch; `index_select` gathers twice as fast as an index in brackets."""
+    return table[batch] if isinstance(batch, slice) else table.index_select(0, batch)
 
 
 def prepared(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:

@@ -62,9 +62,9 @@ class HyperRepresentation(Modules):
             x, y = (nn.utils.parameters_to_vector(net.parameters()).detach() for net in lenet())
         return x, torch.zeros_like(y) if self.zero_head else y
 
-    def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
+    def features(self, x: Tensor, inputs: Tensor) -> Tensor:
         # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
-        return super().predict(x, y, ((inputs / 255 - MEAN) / STD).to(x.dtype))
+        return super().features(x, ((inputs / 255 - MEAN) / STD).to(x.dtype))
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Loss and accuracy on the front of each set."""

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.directions import grad_y, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.adam import Adam
@@ -65,8 +65,8 @@ class PZOBO(Solver[PZOBOState]):
         directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
         responses = [(self.solve(problem, x + mu * u, state.y, batches, beta) - y) / mu for u in directions]
         # 2. The hypergradient: the direct term, and the change of f through the response to each direction.
-        upper = draw(problem, generator).upper
-        f_y, d = grad_y(problem.upper, x, y, upper), grad_x(problem.upper, x, y, upper)
+        f, _ = losses(problem, x, draw(problem, generator))
+        d, f_y = f.gradients(y)
         for u, response in zip(directions, responses, strict=True):
             d = d + (response @ f_y) * u / self.Q
         # 3. One step of x.

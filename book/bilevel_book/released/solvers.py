@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_y, hessian_vector, surrogate
+from bilevel_core.directions import hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.estimates import PairState, inner_loop, neumann
 from bilevel_core.solvers.mrbo import MRBO
@@ -37,12 +37,13 @@ class ReleasedStocBiO(StocBiO):
         x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
         y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
         samples = draw(problem, generator)
-        f_y = grad_y(problem.upper, x, y, samples.upper)
+        f, g = losses(problem, x, samples)
+        f_x, f_y = f.gradients(y)
         if self.series:
             v = release_sum(problem, x, y, f_y, [*lower_batches(problem, generator, 1)] * self.Q, self.eta_series)
         else:
             v = neumann(problem, x, y, f_y, lower_batches(problem, generator, self.Q), self.eta_series)
-        new = x - alpha * surrogate(problem, x, y, v, samples)
+        new = x - alpha * (f_x - g.jacobian_vector(y, v))
         if self.strangers:
             new = x + (new - x).roll(STRIDE * (state.t + 1))
         return replace(state, x=x if self.unstored else new, y=y, v=v)
