@@ -1,6 +1,6 @@
 """Which tests check a sentence of the ledger or a statement of the theory: said by marks on the tests, read here.
 
-    @pytest.mark.checks("lm:yy", "abstract:one-product")
+    @pytest.mark.checks("lm:yy", "contributions:one-product")
     def test_...
 
 The files are parsed, not imported, so that the book can be built without running a test.
@@ -9,9 +9,8 @@ The files are parsed, not imported, so that the book can be built without runnin
 import ast
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
+from bilevel_book.paths import TESTS
 
 
 @cache
