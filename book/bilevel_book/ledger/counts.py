@@ -9,19 +9,11 @@ from bilevel_book.labels import REPRESENTATION
 from bilevel_book.ledger.registry import judge
 from bilevel_book.ledger.words import listed
 from bilevel_book.verdicts import Claim, decided
+from bilevel_book.walk import walk
 from bilevel_core.counting import Calls, counting
 from bilevel_core.experiments import paper_settings
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.problems import Quadratic
-from bilevel_core.solvers import SOLVERS, FdeHBO, Solver, State
-
-
-def walk(problem: BilevelProblem, solver: Solver, steps: int) -> list[State]:
-    """The states after each step."""
-    states = [solver.init(problem)]
-    for _ in range(steps):
-        states.append(solver.step(problem, states[-1]))
-    return states[1:]
+from bilevel_core.solvers import SOLVERS, FdeHBO
 
 
 @cache
