@@ -14,14 +14,14 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, choices, judge, render
+from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, judged, render, taken
 
 
 @cache
 def ledgers():
     """Both ledgers, computed once for a build."""
     evidence = Evidence.stored()
-    return judge(evidence), choices(evidence)
+    return judged(evidence), taken(evidence)
 
 
 class Ledger(SphinxDirective):

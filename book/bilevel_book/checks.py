@@ -1,6 +1,6 @@
 """Which tests check a sentence of the ledger or a statement of the theory: said by marks on the tests, read here.
 
-    @pytest.mark.checks("lm:yy", "abstract:one-product")
+    @pytest.mark.checks("lm:yy", "contributions:one-product")
     def test_...
 
 The files are parsed, not imported, so that the book can be built without running a test.
@@ -9,13 +9,12 @@ The files are parsed, not imported, so that the book can be built without runnin
 import ast
 from collections import defaultdict
 from functools import cache
-from pathlib import Path
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
+from bilevel_book.paths import TESTS
 
 
 @cache
-def tests_of() -> dict[str, tuple[str, ...]]:
+def checked_by() -> dict[str, tuple[str, ...]]:
     """For each label in a mark, the tests that carry it: `theory/test_lemmas.py::test_name`, in the order of files."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):

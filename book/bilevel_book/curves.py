@@ -35,6 +35,11 @@ def first_below(table: pd.DataFrame, axis: str, column: str, level: float) -> pd
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(reached)
 
 
+def shared_end(table: pd.DataFrame, axis: str) -> float:
+    """The last point on `axis` that every run has reached, those that diverged aside."""
+    return table[table.stop != "diverged"].groupby(["group", "label", "seed"])[axis].max().min()
+
+
 def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
     """For each (label, seed): the largest climb of `column` above the lowest value before; a measure of instability."""
 
@@ -44,7 +49,7 @@ def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
     return table.groupby(["label", "seed"], sort=False)[[column]].apply(climb)
 
 
-def late(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
+def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
     """For each (label, seed): the median of `column` over the last quarter of the run on `axis`; inf if it diverged.
 
     The median, since one good or bad moment at the end should not decide.
@@ -55,3 +60,11 @@ def late(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
         return np.inf if end.isna().any() else end.median()
 
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
+
+
+def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Each setting of a grid, tried with one seed, by its score, best first: `last_quarter_median` of `column`."""
+    scores = last_quarter_median(table, "cpu_seconds", column).droplevel("seed").rename("score").reset_index()
+    solvers = dict(zip(table.label, table.solver, strict=True))
+    scores.insert(0, "solver", scores.label.map(solvers))
+    return scores.sort_values(["solver", "score"], ignore_index=True)

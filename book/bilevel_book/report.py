@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from bilevel_book import verdicts
-from bilevel_book.curves import late
+from bilevel_book import ledger
+from bilevel_book.curves import tuning_scores
 from bilevel_book.figures import reproduction
-from bilevel_book.verdicts import spread
+from bilevel_book.verdicts import mean_and_range
 from bilevel_core import experiments
 
 
@@ -21,16 +21,8 @@ def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
         last = runs.groupby("seed").last()  # of each column, the last value that is there
         each = (last.cpu_seconds / last.step).mean()
         row = {"runs": len(last), "diverged": int((last.stop == "diverged").sum()), "s a step": f"{each:.2g}"}
-        rows[label] = row | {"steps": round(last.step.mean())} | {name: spread(last[name]) for name in columns}
+        rows[label] = row | {"steps": round(last.step.mean())} | {name: mean_and_range(last[name]) for name in columns}
     return pd.DataFrame(rows).T
-
-
-def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Each setting of a grid, tried with one seed, by its score, best first: `late` of `column`."""
-    scores = late(table, "cpu_seconds", column).droplevel("seed").rename("score").reset_index()
-    solvers = dict(zip(table.label, table.solver, strict=True))
-    scores.insert(0, "solver", scores.label.map(solvers))
-    return scores.sort_values(["solver", "score"], ignore_index=True)
 
 
 def report(experiment: str, size: str, folder: Path) -> None:
@@ -48,6 +40,6 @@ def report(experiment: str, size: str, folder: Path) -> None:
         for axis in ("cpu_seconds", "gradients"):
             picture = reproduction.race(runs, columns, axis, f"{experiment}: {group}")
             picture.savefig(figures / f"{group}_{axis}.png")
-    for claim in verdicts.of(experiment, table) if size == "full" else []:
+    for claim in ledger.of_experiment(experiment, table) if size == "full" else []:
         print(f"\n[{claim.verdict}] {claim.text} ({claim.where})\n    {claim.measure}: {claim.numbers}")
     print(f"\nfigures in {figures}")

@@ -64,6 +64,7 @@ def test_exact_directions_are_the_formulas(dtype, generator):
     )
 
 
+@pytest.mark.checks("abstract:no-second-derivatives")
 @pytest.mark.parametrize("shares_x", [True, False], ids=["vectorised", "one by one"])
 def test_finite_differences_are_differences_of_the_gradients(shares_x, dtype, generator):
     problem, delta = LogCosh(noise=1.0, dtype=dtype, shares_x=shares_x), 0.25
@@ -112,6 +113,7 @@ def slope_of_error(problem, product, matrix, deltas) -> float:
     )
 
 
+@pytest.mark.checks("introduction:smoothing-constant")
 @pytest.mark.parametrize("name", ["H", "J"])
 def test_truncation_error_has_slope_two_in_delta(name):
     problem = LogCosh()
@@ -120,6 +122,7 @@ def test_truncation_error_has_slope_two_in_delta(name):
     assert 1.97 < slope < 2.03
 
 
+@pytest.mark.checks("introduction:smoothing-constant")
 @pytest.mark.parametrize(
     ("dtype", "deltas"),
     [(torch.float64, [10**-k for k in range(7, 13)]), (torch.float32, [10**-k for k in (3, 3.5, 4, 4.5, 5, 5.5)])],

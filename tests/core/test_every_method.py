@@ -24,6 +24,14 @@ def test_the_names_are_those_of_the_paper_and_the_control():
     }  # fmt: skip
 
 
+@pytest.mark.checks(
+    "introduction:products",
+    "table-1:pzobo-s",
+    "table-1:f2sa",
+    "table-1:f3sa",
+    "table-1:fdehbo",
+    "contributions:one-hessian-product",
+)
 @pytest.mark.parametrize(
     ("name", "options", "first", "later"),
     [

@@ -75,6 +75,7 @@ def test_bad_quadratics_are_refused(bad):
 # Hyper-representation
 
 
+@pytest.mark.checks("experiments:dimensions")
 def test_lenet_has_the_dimensions_of_the_paper(representation, generator):
     x, y = representation.start(generator)
     assert (len(x), len(y)) == (60856, 850)
@@ -233,6 +234,7 @@ def test_weights_belong_to_their_samples(cleaning, generator):
         torch.testing.assert_close(Jv[i], s * (1 - s) / 3 * (residual @ (v.view(10, 785) @ pixels)))
 
 
+@pytest.mark.checks("introduction:vanishing")
 def test_the_upper_loss_does_not_know_lambda(cleaning, generator):
     x, y = cleaning.start(generator)
     assert torch.equal(grad_x(cleaning.upper, x, y, torch.arange(100)), torch.zeros(20000))

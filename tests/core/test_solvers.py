@@ -57,6 +57,7 @@ def reference(problem, samples, alpha, beta, lam, eta, r_v, delta=None):
     return path
 
 
+@pytest.mark.checks("contributions:single-loop")
 @pytest.mark.parametrize("delta", [None, 0.1], ids=["FMBO", "FdeHBO"])
 def test_the_paths_are_those_of_the_corrected_algorithms(delta):
     problem = LogCosh(noise=0.5)
@@ -122,6 +123,7 @@ def test_fmbo_with_eta_one_is_soba_with_projection(noise):
         torch.testing.assert_close(after.v, free.v * min(1.0, 0.5 / free.v.norm().item()))
 
 
+@pytest.mark.checks("abstract:single-loop", "contributions:bounded-v")
 @pytest.mark.parametrize("Method", MOMENTUM)
 def test_v_never_leaves_the_ball(Method):
     for r_v in (0.01, 0.3, 2.0):
@@ -130,6 +132,7 @@ def test_v_never_leaves_the_ball(Method):
         assert max(norms) > 0.99 * r_v
 
 
+@pytest.mark.checks("abstract:single-loop")
 def test_all_three_variables_move_from_the_time_t_point():
     """Jacobi, not Gauss-Seidel: x must not see the new y or v."""
     problem = Quadratic()
@@ -206,6 +209,18 @@ def test_fdehbo_tends_to_fmbo_as_delta_tends_to_zero():
     assert 1e-9 < gap[1e-8] < 1e-6
 
 
+@pytest.mark.checks(
+    "abstract:single-loop",
+    "abstract:no-second-derivatives",
+    "table-1:pzobo-s",
+    "table-1:f2sa",
+    "table-1:f3sa",
+    "table-1:fdehbo",
+    "contributions:one-product",
+    "contributions:one-hessian-product",
+    "results:corollary-1",
+    "results:one-hessian-product",
+)
 @pytest.mark.parametrize(
     ("name", "first", "later"),
     [
@@ -224,6 +239,7 @@ def test_oracle_calls_of_a_step(name, first, later):
         assert tuple(vars(calls).values()) == (later if t else first)
 
 
+@pytest.mark.checks("abstract:rate")
 @pytest.mark.parametrize(("name", "draws"), [("FMBO", 6), ("FdeHBO", 6), ("SOBA", 6)])
 def test_independent_draws_cost_samples_and_nothing_else(name, draws):
     problem = Quadratic()
@@ -289,6 +305,7 @@ def test_the_control_goes_where_grad_x_f_alone_sends_it():
     assert problem.hypergradient(state.x).abs() > 1
 
 
+@pytest.mark.checks("introduction:vanishing")
 def test_the_control_stands_still_when_f_depends_on_y_alone():
     problem = Valley(c=0.0)
     states = walk(problem, SOLVERS["alternating"](alpha=0.2, beta=0.2), 50)

@@ -49,7 +49,7 @@ def family():
     return [random_constants(generator) for _ in range(2000)]
 
 
-@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants", "results:theorem-2")
 @given(constants_of_problems(), st.sampled_from(METHODS), st.integers(0, 10**9))
 @settings(max_examples=400, deadline=None, derandomize=True)
 def test_no_coefficient_is_positive_with_the_corrected_constants(p, method, t):
@@ -181,7 +181,7 @@ def change_of_potential(c, y_star=-0.2, y=0.2):
     return change / alpha, -((SLOPE * tanh(y_star)) ** 2) / 2
 
 
-@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 @pytest.mark.parametrize(("beta", "rise"), [(1, 14.0), (10, 13.0)])
 @pytest.mark.parametrize("larger", [1, 100, 1e4])
 def test_the_potential_rises_where_the_printed_lemma_says_that_it_falls(beta, rise, larger):
@@ -198,7 +198,7 @@ def test_the_potential_with_corrected_constants_falls_as_claimed_in_the_same_exa
     assert found <= claimed + 1e-4  # rounding: alpha is about 1e-9
 
 
-@pytest.mark.checks("th:main")
+@pytest.mark.checks("th:main", "experiments:validation")
 def test_for_unit_constants_the_theorem_says_nothing_before_1e20_steps():
     p = ProblemConstants()
     c = corrected(p)

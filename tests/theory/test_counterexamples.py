@@ -27,7 +27,7 @@ def true_directions(problem, at):
 # The contraction factor: eq:vtlambda, lm:vv, prop:hessian_free_v, lm:vv_free
 
 
-@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
+@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free", "results:proposition-3")
 @pytest.mark.parametrize(
     ("mu", "L", "lam", "truth", "printed"),
     [(1, 10, 0.01, 0.9801, -0.8264), (1, 2, 0.1, 0.81, 0.3733), (0.5, 1, 0.1, 0.9025, 0.8767)],
@@ -70,7 +70,7 @@ def test_the_printed_bound_on_the_step_of_v_lets_it_explode():
     assert statements.contraction(H, u, lam=1 / (mu + L)).truth == pytest.approx(0.25)
 
 
-@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
+@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free", "results:proposition-3")
 def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
     """g = y^2/2 - 10 x y has mu = 1 and L = 10.05; nothing but v moves, without noise."""
     problem = spring(coupling=10.0)
@@ -86,7 +86,7 @@ def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
 # The radius: th:main, th:hessianfree
 
 
-@pytest.mark.checks("th:main")
+@pytest.mark.checks("th:main", "results:radius")
 @pytest.mark.parametrize(("r_v", "x", "slope"), [(0.01, 2.797, 0.09), (0.1, -2.451, 0.0)])
 def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(r_v, x, slope):
     problem = small_slope()
@@ -201,7 +201,7 @@ def test_the_square_of_C_fy_is_too_small_exactly_when_C_fy_is_below_one(instance
 # The condition on delta: th:hessianfree, def:parameters_free
 
 
-@pytest.mark.checks("th:hessianfree", "lm:mergeV_free")
+@pytest.mark.checks("th:hessianfree", "lm:mergeV_free", "results:delta")
 def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_constant():
     problem = straight_coupling()
     k = problem.constants
@@ -213,7 +213,7 @@ def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_cons
     assert not statements.difference_margin(k, 0.5, 3.0).holds()
 
 
-@pytest.mark.checks("th:hessianfree")
+@pytest.mark.checks("th:hessianfree", "results:delta")
 @pytest.mark.parametrize(("delta", "slope"), [(3.0, 0.1135), (0.01, 0.0)])
 def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta, slope):
     problem = straight_coupling()

@@ -17,7 +17,7 @@ from theory.instances import instances, powers, steps
 etas = powers(-3, 0)
 
 
-@pytest.mark.checks("lm:B")
+@pytest.mark.checks("lm:B", "contributions:ball")
 @given(instances())
 def test_the_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_ball(instance):
     assert statements.surrogate_variance(instance.problem, instance.at).holds()
@@ -48,7 +48,9 @@ def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
         assert check.holds(), name
 
 
-@pytest.mark.checks("prop:HFetf", "prop:hfetR", "lm:errorf_free", "lm:errorR_free")
+@pytest.mark.checks(
+    "prop:HFetf", "prop:hfetR", "lm:errorf_free", "lm:errorR_free", "results:proposition-1", "results:proposition-2"
+)
 @given(steps(), etas, powers(-3, 1))
 def test_with_finite_differences_the_errors_shrink_up_to_terms_in_delta(step, eta, delta):
     problem, step = step
@@ -126,6 +128,7 @@ def test_at_rest_and_without_noise_every_bound_on_an_error_is_attained(eta, e):
         assert check == pytest.approx((expected, expected), rel=1e-9)
 
 
+@pytest.mark.checks("experiments:decay")
 @pytest.mark.parametrize(("eta", "left"), [(0.9, 0.818), (0.5, 0.333), (0.1, 0.0526)])
 def test_a_constant_eta_leaves_its_share_of_the_variance(eta, left):
     """All sequences of ten coins, exactly: eta = 0.9, as in the experiment of the paper, keeps 82 per cent."""

@@ -100,6 +100,7 @@ def test_v_star_lies_in_the_ball_of_radius_root_of_C_fy_over_mu(instance):
     assert statements.bound_of_v(instance.problem, instance.at.x, instance.at.y).holds()
 
 
+@pytest.mark.checks("contributions:projection", "algorithms:projection")
 @given(st.integers(1, 6), powers(-1, 1), powers(-1, 1), st.floats(0, 1), st.integers(0, 2**31))
 def test_projection_brings_v_closer_to_every_point_of_the_ball(d, r_v, size, depth, seed):
     generator = torch.Generator().manual_seed(seed)
@@ -107,6 +108,7 @@ def test_projection_brings_v_closer_to_every_point_of_the_ball(d, r_v, size, dep
     assert statements.projection(w, u * (depth * r_v / u.norm()), r_v).holds()
 
 
+@pytest.mark.checks("contributions:projection")
 def test_projection_may_lead_away_from_a_point_outside_the_ball():
     w, u = torch.tensor([2.0, 0.0]), torch.tensor([3.0, 0.0])
     check = statements.projection(w.double(), u.double(), r_v=1.0)
@@ -137,7 +139,7 @@ def test_the_constants_of_v_star_are_sharp(mu):
 # lm:boundofgradf and lm:3ieq
 
 
-@pytest.mark.checks("lm:boundofgradf")
+@pytest.mark.checks("lm:boundofgradf", "contributions:ball")
 @given(instances())
 def test_the_surrogate_is_lipschitz_while_v_is_in_the_ball(instance):
     assert statements.surrogate_moves(instance.problem, instance.at, instance.other).holds()
@@ -163,7 +165,7 @@ def test_the_constants_of_the_three_inequalities_are_sharp():
 # Finite differences
 
 
-@pytest.mark.checks("lm:boundofeJH")
+@pytest.mark.checks("lm:boundofeJH", "contributions:ball", "algorithms:dimension")
 @given(instances(), powers(-3, 1))
 def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_derivative(instance, delta):
     problem, at, _, _ = instance
@@ -179,7 +181,7 @@ def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_de
         assert check(problem, at, delta).holds(slack=room), check.__name__
 
 
-@pytest.mark.checks("lm:boundofeJH")
+@pytest.mark.checks("lm:boundofeJH", "algorithms:unbounded-v")
 @given(powers(-4, 0), powers(-1, 1))
 def test_at_a_kink_the_bound_on_the_error_is_attained(delta, size):
     check = statements.difference_at_kink(Kink(), torch.tensor([size], dtype=torch.float64), delta)

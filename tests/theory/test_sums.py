@@ -12,7 +12,7 @@ def sum_of_powers(w, T, power):
     return fsum((w + t) ** power for t in range(T))
 
 
-@pytest.mark.checks("th:main")
+@pytest.mark.checks("th:main", "abstract:rate")
 @given(st.floats(2, 1e4), st.integers(1, 3000))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_the_sum_of_alpha_cubed_is_at_most_a_logarithm(w, T):

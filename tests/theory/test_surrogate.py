@@ -75,6 +75,7 @@ def test_measured_against_their_own_mean_the_errors_shrink_with_no_term_in_delta
         assert check.holds(1e-7, room), name
 
 
+@pytest.mark.checks("contributions:bias", "contributions:bias-of-all")
 def test_measured_against_the_true_direction_the_bias_shows():
     """At rest, without noise and from a perfect estimate, the true error of h^R grows from 0 to the bias squared."""
     problem, delta = straight_coupling(), 2.0

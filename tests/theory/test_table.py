@@ -2,7 +2,7 @@
 
 import pytest
 
-from bilevel_book import checks  # imported by its own name, `tests_of` would be collected as a test
+from bilevel_book import checks
 from bilevel_book.theory.table import STATEMENTS, read
 
 LABELS = """prop:HFetf prop:hfetR prop:hessian_free_v th:hessianfree co:hftribo th:main Co:complexitytribo lm:boundofv
@@ -22,7 +22,7 @@ def test_every_statement_has_a_test_and_a_corrected_one_its_printed_form(stateme
 
 def test_a_mark_with_a_label_of_the_paper_names_a_statement():
     kinds = tuple(f"{label.split(':')[0]}:" for label in LABELS.split())
-    assert {label for label in checks.tests_of() if label.startswith(kinds)} == set(LABELS.split())
+    assert {label for label in checks.checked_by() if label.startswith(kinds)} == set(LABELS.split())
 
 
 GOOD = """

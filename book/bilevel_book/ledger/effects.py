@@ -1,22 +1,21 @@
-"""What a changed setting does, beside the unchanged one at the same second or step; and settings in words.
+"""What a changed setting does, beside the unchanged one at the same second or step.
 
 The yardstick is the range of the seeds of the unchanged setting.
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
-from bilevel_book.curves import at_marks
-from bilevel_book.ledger.evidence import Evidence
-from bilevel_core.experiments import paper_settings, results_folder, sweep
-from bilevel_core.schedules import Power, Steps, at
+from bilevel_book.curves import at_marks, shared_end, tuning_scores
+from bilevel_book.labels import CLEANING, REPRESENTATION, label, select
+from bilevel_book.ledger.registry import Registry
+from bilevel_book.paths import RESULTS
+from bilevel_book.verdicts import mean_and_range
 
-REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
-Effect = Callable[[Evidence], tuple[str, ...]]  # one line for each comparison
+Lines = tuple[str, ...]
+effect = Registry("effect")  # returns lines
 
 
 @dataclass(frozen=True)
@@ -52,103 +51,133 @@ def compare(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: s
     return Compared(*means, base.min(), base.max(), len(base))
 
 
-def changed(
-    experiment: str, group: str, labels: dict[str, str], base: tuple[str, str], column: str, axis: str
-) -> Effect:
-    """`labels` of a group, each with the name it is shown by, against one (group, label).
-
-    They are compared at the last mark on `axis` that every run reached, those that diverged aside.
-    """
-
-    def effect(evidence: Evidence) -> tuple[str, ...]:
-        table = evidence.representation if experiment == REPRESENTATION else evidence.cleaning
-        unchanged = table[(table.group == base[0]) & (table.label == base[1])]
-        others = {label: table[(table.group == group) & (table.label == label)] for label in labels}
-        runs = pd.concat((unchanged, *others.values()))
-        mark = runs[runs.stop != "diverged"].groupby(["group", "label", "seed"])[axis].max().min()
-        unit = "seconds" if axis == "cpu_seconds" else "steps"
-        return tuple(
-            f"{labels[label]}: {column.replace('_', ' ')} {compare(other, unchanged, column, axis, mark)}, after "
-            f"{mark:.0f} {unit}"
-            for label, other in others.items()
-        )
-
-    return effect
+def against(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: str, axis: str) -> Lines:
+    """Each of the others, by the name it is shown by, at the last mark that every run reached."""
+    mark = shared_end(pd.concat((unchanged, *others.values())), axis)
+    unit = "seconds" if axis == "cpu_seconds" else "steps"
+    return tuple(
+        f"{name}: {column.replace('_', ' ')} {compare(other, unchanged, column, axis, mark)}, after {mark:.0f} {unit}"
+        for name, other in others.items()
+    )
 
 
-def of_fdehbo(*labels: str) -> Effect:
-    """FdeHBO in the first experiment, 200 steps."""
-    base = ("ablations", "as in the paper")
-    return changed(REPRESENTATION, "ablations", {label: label for label in labels}, base, "upper_loss", "step")
+# Hyper-representation
 
 
-def of_fmbo(*labels: str) -> Effect:
-    """FMBO in the second, 3000 steps."""
-    base = ("momentum", "main comparison")
-    return changed(CLEANING, "momentum", {label: label for label in labels}, base, "train_loss", "step")
+@effect
+def of_fdehbo(representation: pd.DataFrame, labels: list[str]) -> Lines:
+    """FdeHBO, 200 steps."""
+    base, *others = (select(representation, REPRESENTATION, "ablations", name) for name in ("as in the paper", *labels))
+    return against(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
 
 
-def of_method(method: str, *labels: str, group: str = "choices") -> Effect:
-    """A method in the second, against itself in the main comparison at the same second."""
-    return changed(CLEANING, group, {label: label for label in labels}, ("main", method), "train_loss", "cpu_seconds")
+@effect
+def of_pzobo(representation: pd.DataFrame, labels: list[str]) -> Lines:
+    """Other readings of PZOBO-S."""
+    first = "released code, PyTorch 2"
+    base, *others = (select(representation, REPRESENTATION, "pzobo", name) for name in (first, *labels))
+    return against(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
 
 
-def of_released(group: str, column: str, *labels: str) -> Effect:
+@effect
+def of_held_out(representation: pd.DataFrame) -> Lines:
+    """FdeHBO when a part of the training file is held out."""
+    base, split = (select(representation, REPRESENTATION, group, "FdeHBO") for group in ("main", "held_out"))
+    lines = against(base, {"split training file": split}, "upper_loss", "cpu_seconds")
+    return (*lines, f"accuracy on images never used {split.test_accuracy.iloc[-1]:.3f}")
+
+
+@effect
+def of_grid(representation: pd.DataFrame, method: str) -> Lines:
+    """The best and the worst setting of a method's grid."""
+    scores = tuning_scores(select(representation, REPRESENTATION, "tuning"), "upper_loss")
+    rows = scores[scores.solver == method]
+    best, worst = rows.score.min(), rows.score.max()
+    return (f"{method}, outer loss of {len(rows)} settings, 45 s: best {best:.2f}, worst {worst:.2f}",)
+
+
+@effect
+def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Lines:
+    runs = select(representation, REPRESENTATION, "main", *methods).groupby(["label", "seed"])
+    total = runs[["cpu_seconds", "gradients"]].max().groupby("label").mean()
+    each = total.cpu_seconds / total.gradients
+    return tuple(f"{method}: {1000 * each[method]:.0f} seconds for a thousand gradients" for method in methods)
+
+
+# Hyper-cleaning
+
+
+@effect
+def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
+    """FMBO, 3000 steps; `shown` puts a label into words."""
+    base, *others = (select(cleaning, CLEANING, "momentum", name) for name in ("main comparison", *labels))
+    names = [shown.format(name) for name in labels]
+    return against(base, dict(zip(names, others, strict=True)), "train_loss", "step")
+
+
+@effect
+def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
+    """A method against itself in the main comparison, at the same second."""
+    base = select(cleaning, CLEANING, "main", method)
+    others = {name: select(cleaning, CLEANING, group, name) for name in labels}
+    return against(base, others, "train_loss", "cpu_seconds")
+
+
+@effect
+def of_decay_in_tuning(cleaning: pd.DataFrame, method: str) -> Lines:
+    """The factor c in eta = min(1, c (t + 1)^-2/3)."""
+    scores = tuning_scores(select(cleaning, CLEANING, "tuning"), "train_loss").set_index("label").score
+    tried = (f"{scores[label(CLEANING, 'tuning', f'{method}, c {c}')]:.3f} with c = {c}" for c in (1, 10, 100))
+    return (f"{method}: training loss in the tuning {', '.join(tried)}",)
+
+
+def ends(cleaning: pd.DataFrame, group: str, name: str, column: str) -> pd.Series:
+    """The last value of each run of a label."""
+    return select(cleaning, CLEANING, group, name).groupby("seed")[column].last()
+
+
+@effect
+def of_the_draws(cleaning: pd.DataFrame) -> Lines:
+    last = ends(cleaning, "main", "FMBO", "train_loss")
+    return (f"training loss of FMBO over {len(last)} draws of labels, batches and start: {mean_and_range(last)}",)
+
+
+@effect
+def how_well_cleaned(cleaning: pd.DataFrame, group: str, label: str, shown: str) -> Lines:
+    auc, accuracy = (ends(cleaning, group, label, column) for column in ("auc", "test_accuracy"))
+    wrong = f"AUC of telling wrong labels {mean_and_range(auc)}"
+    return (f"{shown}: {wrong}, test accuracy {mean_and_range(accuracy)}",)
+
+
+@effect
+def without_cleaning(cleaning: pd.DataFrame, label: str, shown: str) -> Lines:
+    """A classifier fitted to weights that do not move."""
+    accuracy = ends(cleaning, "bounds", label, "test_accuracy")
+    return (f"a classifier fitted with {shown}: test accuracy {mean_and_range(accuracy)}",)
+
+
+@effect
+def steps_in_that_time(cleaning: pd.DataFrame, methods: list[str]) -> Lines:
+    steps = select(cleaning, CLEANING, "main", *methods).groupby(["label", "seed"]).step.max().groupby("label").mean()
+    return tuple(f"{method}: {steps[method]:.0f} steps in that time" for method in methods)
+
+
+@effect
+def of_released(group: str, column: str, labels: list[str]) -> Lines:
     """stocBiO with one defect of released code switched on (Chapter 11), at the last step it shares with the correct.
 
     `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
     """
-
-    def effect(evidence: Evidence) -> tuple[str, ...]:
-        files = sorted((results_folder() / "released" / group).glob("*_0.json"))
-        runs = {json.loads(file.read_text())["run"]["label"]: pd.read_csv(file.with_suffix(".csv")) for file in files}
-        lines = []
-        for label in labels:
-            step = min(runs[name].step.max() for name in (label, "correct"))
-            now, then = (runs[name].set_index("step")[column][step] for name in (label, "correct"))
-            lines.append(
-                f"{label}: {column.replace('_', ' ')} of stocBiO {now:.3f} instead of {then:.3f}, after {step} outer "
-                "steps (one seed)"
-            )
-        return tuple(lines)
-
-    return effect
-
-
-def together(*effects: Effect) -> Effect:
-    """The lines of one after those of another."""
-    return lambda evidence: tuple(line for effect in effects for line in effect(evidence))
-
-
-# Values
-
-
-def shown(value: Any) -> str:
-    """A setting as a formula."""
-    if isinstance(value, Power):
-        power = f"{value.c:g} (t + {value.w:g})^(-{value.p:.3g})"
-        return f"min({value.cap:g}, {power})" if value.cap != float("inf") else power
-    if isinstance(value, Steps):
-        return f"{', '.join(f'{v:g}' for v in value.values)}, cut at steps {', '.join(map(str, value.at))}"
-    return f"{value:g}" if isinstance(value, float | int) and not isinstance(value, bool) else str(value)
-
-
-def setting(experiment: str, method: str, *names: str) -> str:
-    """Options of a method in the main comparison."""
-    options = paper_settings(experiment, method)
-    return ", ".join(f"{name} = {shown(options[name])}" for name in names)
-
-
-def batch(method: str) -> str:
-    """Its batch in hyper-cleaning."""
-    run = next(one for one in sweep(CLEANING, "full", ["main"], [method]))
-    return f"batch {run.problem_options['batch_size']}"
-
-
-def without_momentum(method: str, evidence: Evidence) -> str:
-    """How much of a method's main runs has eta = 1, which is no momentum."""
-    eta = paper_settings(CLEANING, method)["eta"]
-    main = evidence.cleaning[(evidence.cleaning.group == "main") & (evidence.cleaning.label == method)]
-    steps = main.groupby("seed").step.max().mean()
-    off = next(t for t in range(10**6) if at(eta, t) < 1)
-    return f"{method}: eta is 1, no momentum, in the first {min(off, steps):.0f} of {steps:.0f} steps"
+    files = sorted((RESULTS / "released" / group).glob("*_0.json"))
+    runs = {json.loads(file.read_text())["run"]["label"]: pd.read_csv(file.with_suffix(".csv")) for file in files}
+    lines = []
+    for name in labels:
+        if name not in runs:
+            raise ValueError(f"released/{group} has no label {name!r}; it has {', '.join(map(repr, runs))}")
+        step = min(runs[each].step.max() for each in (name, "correct"))
+        now, then = (runs[each].set_index("step")[column][step] for each in (name, "correct"))
+        lines.append(
+            f"{name}: {column.replace('_', ' ')} of stocBiO {now:.3f} instead of {then:.3f}, after {step} outer "
+            "steps (one seed)"
+        )
+    return tuple(lines)

@@ -1,12 +1,9 @@
 """The ledgers as MyST Markdown, one card for each passage and for each choice."""
 
-from pathlib import Path
-
+from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
-from bilevel_book.ledger.sentences import Passage, tally
+from bilevel_book.ledger.claims import Passage, tally
 from bilevel_book.verdicts import Claim
-
-CHAPTERS = Path(__file__).resolve().parents[3] / "chapters"
 
 
 def badge(word: str) -> str:
@@ -15,9 +12,8 @@ def badge(word: str) -> str:
 
 
 def chapter(number: int) -> str:
-    """A link to a chapter, from a page in `book`; only its name where it is not written yet."""
-    files = sorted(CHAPTERS.glob(f"{number:02d}_*.ipynb"))
-    return f"[Chapter {number}](../chapters/{files[0].name})" if files else f"Chapter {number}"
+    """A link to a chapter, from a page in `book`."""
+    return f"[Chapter {number}](../chapters/{paths.chapter(number).name})"
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
@@ -31,7 +27,7 @@ def passage_card(passage: Passage, claims: list[Claim]) -> str:
     """The quotation, its claims with verdict, number and measure, and where they are tested."""
     parts = [f"*{passage.where}*", "\n".join(f"> {line}" for line in passage.quote.split("\n"))]
     for claim in claims:
-        where = f" ({claim.where})" if claim.where not in ("", passage.where) else ""
+        where = f" ({claim.where})" if claim.where != passage.where else ""
         parts.append(f"{badge(claim.verdict)} {claim.text}{where}")
         parts.append(f"**{claim.numbers}**\\\n{claim.measure}{'' if claim.measure.endswith('?') else '.'}")
     if tested := [chapter(number) for number in passage.chapters] + [f"`{test}`" for test in passage.tests]:

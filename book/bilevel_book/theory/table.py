@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from bilevel_book.checks import tests_of
+from bilevel_book.checks import checked_by
 
 STATUS = ("as printed", "typo", "corrected")
 
@@ -28,7 +28,7 @@ class Statement:
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests that carry the label, such as `theory/test_lemmas.py::test_v_star_is_lipschitz`."""
-        return tests_of().get(self.label, ())
+        return checked_by().get(self.label, ())
 
 
 def read(path: Path) -> tuple[Statement, ...]:

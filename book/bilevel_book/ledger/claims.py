@@ -1,0 +1,98 @@
+"""The claims ledger: passages of the paper in its own words, in claims.toml, and what is found about each.
+
+A passage names the judges of its claims. Each looks at the evidence and returns the measure, the numbers and the
+verdict; nothing in the file says in advance what a verdict will be.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bilevel_book.checks import checked_by
+from bilevel_book.labels import CLEANING, REPRESENTATION
+from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, representation, undecidable
+from bilevel_book.ledger.evidence import Evidence
+from bilevel_book.ledger.registry import Call, judge
+from bilevel_book.verdicts import Claim, Verdict
+
+FILE = Path(__file__).with_name("claims.toml")
+KEYS = {"id": str, "section": str, "where": str, "quote": str, "judges": list}
+OPTIONAL = {"chapters": list}
+JUDGED_IN = (cleaning, counts, lemmas, rates, representation, undecidable)  # imported, so that their judges are known
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence of the paper, or the part of it that can be checked, and who checks it."""
+
+    id: str
+    section: str
+    where: str  # in the paper
+    quote: str
+    judges: tuple[tuple[Call, str], ...]  # each with the place of its claim
+    chapters: tuple[int, ...] = ()
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The names of the tests that are marked with its id."""
+        return tuple(test.split("::")[1] for test in checked_by().get(self.id, ()))
+
+    def claims(self, **tables: pd.DataFrame) -> list[Claim]:
+        """What is found, from the fields of `Evidence` at which its judges look."""
+        return [replace(call(tables), where=where) for call, where in self.judges]
+
+
+def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[Passage, ...]]:
+    """The sections of a file and its passages, all of whose judges exist; and no judge is left over."""
+    sections, entries = files.read(path, "passage", KEYS, OPTIONAL)
+    passages = tuple(_passage(path, entry) for entry in entries)
+    with files.naming(path.name):
+        judge.refuse_unused([call for passage in passages for call, _ in passage.judges])
+    return sections, passages
+
+
+def _passage(path: Path, entry: dict[str, Any]) -> Passage:
+    if not re.fullmatch(r"[a-z0-9-]+:[a-z0-9-]+", entry["id"]):
+        raise ValueError(f"{path.name}, {entry['id']}, id: must be two words of small letters, digits and hyphens, a:b")
+    with files.naming(f"{path.name}, {entry['id']}, judges"):
+        calls = tuple(_call(given, entry["where"]) for given in entry["judges"])
+    return Passage(**entry | {"judges": calls, "chapters": tuple(entry.get("chapters", ()))})
+
+
+def _call(given: str | dict[str, Any], where: str) -> tuple[Call, str]:
+    """A judge, and the place of its claim where that is more precise than the place of the passage."""
+    entry = dict(given) if isinstance(given, dict) else {"judge": given}
+    where = entry.pop("where", where)
+    return judge.call(entry), where
+
+
+SECTIONS, PASSAGES = load()
+FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
+    REPRESENTATION: ("experiments:figure-1", "representation"),
+    CLEANING: ("experiments:figure-2", "cleaning"),
+}
+
+
+def judged(evidence: Evidence) -> list[tuple[Passage, list[Claim]]]:
+    """Every passage with its claims, in the order of the paper."""
+    return [(passage, passage.claims(**vars(evidence))) for passage in PASSAGES]
+
+
+def of_experiment(experiment: str, table: pd.DataFrame) -> list[Claim]:
+    """The claims of the paper about the figure of an experiment, from its runs."""
+    if experiment not in FIGURES:
+        raise ValueError(f"the paper has no figure of {experiment!r}; it has those of {', '.join(FIGURES)}")
+    identifier, name = FIGURES[experiment]
+    passage = next(passage for passage in PASSAGES if passage.id == identifier)
+    return passage.claims(**{name: table})
+
+
+def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict, int]:
+    """How many different claims have each verdict; what the paper says in several places is counted once."""
+    different = {replace(claim, where="") for _, claims in ledger for claim in claims}
+    verdicts = Counter(claim.verdict for claim in different)
+    return {verdict: verdicts[verdict] for verdict in Verdict}

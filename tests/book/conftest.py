@@ -1,0 +1,78 @@
+"""Evidence that is made up, so that a test can change it and see a verdict follow."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bilevel_book.ledger import Evidence
+from bilevel_core import experiments
+
+COLUMNS = {
+    "hyper-representation": ["upper_loss", "upper_accuracy", "lower_loss", "lower_accuracy", "test_accuracy"],
+    "hyper-cleaning": ["train_loss", "test_loss", "test_accuracy", "sigma_noisy", "sigma_clean", "auc"],
+}
+
+
+def made_up(experiment):
+    """A history for every run that the experiment's file describes: losses that fall, a little higher for each seed."""
+    rows = np.arange(7)
+    tables = []
+    for run in experiments.sweep(experiment, "full"):
+        steps, seconds = run.budget.get("steps", 600), run.budget.get("seconds", 60)
+        falling = np.exp(-rows / 3) + 0.1 + 0.01 * run.seed
+        table = pd.DataFrame({"step": rows * steps / 6, "cpu_seconds": rows * seconds / 6, "gradients": rows * 1000})
+        numbers = dict.fromkeys(COLUMNS[experiment], falling)
+        named = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
+        tables.append(table.assign(**numbers, **named, norm_v=5.0, stop="seconds", diverged_at=None))
+    return pd.concat(tables, ignore_index=True)
+
+
+@pytest.fixture(scope="session")
+def measured():
+    """Makes a table of slopes or levels, each with an interval of 0.02 on both sides."""
+
+    def table(**means):
+        rows = [{"method": name, "slope": m, "mean": m, "low": m - 0.02, "high": m + 0.02} for name, m in means.items()]
+        return pd.DataFrame(rows)
+
+    return table
+
+
+@pytest.fixture(scope="session")
+def evidence(measured):
+    slopes = measured(FdeHBO=-0.67, F3SA=-0.45, F2SA=-0.4)
+    far = measured(FdeHBO=0.1, F3SA=0.5, F2SA=0.9)
+    return Evidence(made_up("hyper-representation"), made_up("hyper-cleaning"), slopes, slopes, far)
+
+
+def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):
+    n = len(losses)
+    stop = "seconds" if diverged_at is None else "diverged"
+    return pd.DataFrame(
+        {
+            "step": range(n), "cpu_seconds": seconds, "gradients": [10 * t for t in range(n)], "upper_loss": losses,
+            "group": "main", "label": label, "solver": solver, "seed": seed, "stop": stop,
+            "diverged_at": np.nan if diverged_at is None else diverged_at,
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture(name="history")
+def history_fixture():
+    """Makes the history of one run."""
+    return history
+
+
+@pytest.fixture
+def table():
+    """Three labels, of which C diverged."""
+    return pd.concat(
+        [
+            history("A", 0, [0, 10, 20, 30], [8.0, 4.0, 2.0, 1.0]),
+            history("A", 1, [0, 12, 24, 36], [8.0, 6.0, 5.0, 3.0]),
+            history("B", 0, [0, 5, 10, 30], [8.0, 3.0, 3.5, 2.5]),
+            history("B", 1, [0, 5, 10, 30], [8.0, 3.0, 2.0, 2.5]),
+            history("C", 0, [0, 15, 30], [8.0, 1.0, np.nan], diverged_at=2),
+        ],
+        ignore_index=True,
+    )
