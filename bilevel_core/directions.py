@@ -61,6 +61,11 @@ class Loss:
         self.name, self.x, self.at, self.batch = name, x, at, batch
         self.given: Tensor | None = None
 
+    def __call__(self, y: Tensor) -> Tensor:
+        """The loss itself."""
+        self._forward(y)
+        return self.value.detach()
+
     def grad_y(self, y: Tensor, keep: bool = False) -> Tensor:
         """grad_y of the loss; `keep` its graph for products that will be asked for later."""
         count(gradients=1)
