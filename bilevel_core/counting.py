@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Calls:
-    """What was asked of a problem: data points drawn, gradients of f or g in x or y, products H v and J v.
-
-    >>> Calls(gradients=3)
-    Calls(samples=0, gradients=3, Hv=0, Jv=0)
-    """
+    """What was asked of a problem: data points drawn, gradients of f or g in x or y, products H v and J v."""
 
     samples: int = 0
     gradients: int = 0
@@ -29,13 +25,7 @@ _counter: ContextVar[Calls | None] = ContextVar("counter", default=None)
 
 @contextmanager
 def counting() -> Iterator[Calls]:
-    """`with counting() as calls: ...` collects the oracle calls made inside; nested counters add to outer ones.
-
-    >>> with counting() as calls:
-    ...     count(gradients=2)
-    >>> calls.gradients
-    2
-    """
+    """`with counting() as calls: ...` collects the oracle calls made inside; nested counters add to outer ones."""
     calls, outer = Calls(), _counter.get()
     token = _counter.set(calls)
     try:
@@ -47,12 +37,6 @@ def counting() -> Iterator[Calls]:
 
 
 def count(**calls: int) -> None:
-    """Record calls with the active counter, if there is one.
-
-    >>> with counting() as calls:
-    ...     count(Hv=1, Jv=1)
-    >>> calls
-    Calls(samples=0, gradients=0, Hv=1, Jv=1)
-    """
+    """Record calls with the active counter, if there is one."""
     if (counter := _counter.get()) is not None:
         counter.add(Calls(**calls))

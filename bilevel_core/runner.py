@@ -29,10 +29,6 @@ class Result:
     """The last finite state, the history, and why the run stopped.
 
     `stop` is "steps", "seconds", "diverged" or "interrupted"; `diverged_at` is the step whose iterate was not finite.
-
-    >>> from bilevel_core.problems import Quadratic
-    >>> run(Quadratic(), "SOBA", steps=2, progress=False).stop
-    'steps'
     """
 
     state: State
@@ -54,10 +50,6 @@ def run(
     checkpoint: str | os.PathLike | None = None,
 ) -> Result:
     """Run `solver` (or the one of that name, by default) for `steps` steps, or for `seconds` of its own CPU time.
-
-    >>> from bilevel_core.problems import Quadratic
-    >>> run(Quadratic(), "FdeHBO", steps=2, progress=False).history.gradients.tolist()
-    [0, 7, 21]
 
     The history has a row at t = 0, every `every` steps (default: about `rows` of them) and at the end, with columns
         step, cpu_seconds, wall_seconds      of the algorithm alone: evaluation and files are not on the clock

@@ -9,11 +9,7 @@ Rate = float | Callable[[int], float]
 
 @dataclass(frozen=True)
 class Constant:
-    """c, for every t.
-
-    >>> Constant(0.1)(1000)
-    0.1
-    """
+    """c, for every t."""
 
     c: float
 
@@ -23,11 +19,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Power:
-    """min(cap, c (w + t)^-p): p = 1/3 for the steps of the theorems, p = 2/3 for eta.
-
-    >>> Power(c=2.0, w=8.0)(0)
-    1.0
-    """
+    """min(cap, c (w + t)^-p): p = 1/3 for the steps of the theorems, p = 2/3 for eta."""
 
     c: float = 1.0
     w: float = 8.0
@@ -44,11 +36,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Steps:
-    """values[k] from time at[k - 1] on: a step size that is cut at given times.
-
-    >>> Steps((0.1, 0.01), at=(100,))(100)
-    0.01
-    """
+    """values[k] from time at[k - 1] on: a step size that is cut at given times."""
 
     values: tuple[float, ...]
     at: tuple[int, ...]
@@ -70,9 +58,6 @@ def theorem(
         eta_{t+1} = c_eta (w + t)^-2/3,  capped at 1 (eta_0 = 1 always).
 
     The paper has c_alpha = 1. The proof's own constants are far too large to run; these are practical ones.
-
-    >>> theorem(w=8.0)["alpha"](0)
-    0.5
     """
     if not w > 1:
         raise ValueError(f"the theorem's schedules need w > 1, got {w}")
@@ -85,9 +70,5 @@ def theorem(
 
 
 def at(rate: Rate, t: int) -> float:
-    """The value of a float or a schedule at time t.
-
-    >>> at(0.1, t=0), at(Power(), t=0)
-    (0.1, 0.5)
-    """
+    """The value of a float or a schedule at time t."""
     return rate(t) if callable(rate) else rate

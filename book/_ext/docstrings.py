@@ -2,14 +2,19 @@
 
     an indented block     a formula or a table, shown as it stands; after `Options:` a list of name = default: words
     `code`                code
-    >>> example           an example, run by tests/pages/test_api.py
+    >>> example           an example
     everything else       text; no other character means anything
+
+Examples of public names stand in book/api/examples.toml, so that the library stays short; tests/pages/test_api.py runs
+them. Every method has the same one.
 
 Signatures say what the source says, without the names of modules, and link to what has a place in these pages.
 """
 
 import inspect
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -20,6 +25,20 @@ from sphinx.util.nodes import make_refnode
 
 from bilevel_core.schedules import Rate
 from bilevel_core.solvers import Solver
+
+EXAMPLES: dict[str, str] = tomllib.loads((Path(__file__).parents[1] / "api" / "examples.toml").read_text())
+OF_A_METHOD = """
+>>> from bilevel_core import run
+>>> from bilevel_core.problems import Quadratic
+>>> run(Quadratic(), {}(), seed=0, steps=3, progress=False).state.t
+3
+"""
+
+
+def example_of(name: str, thing: Any) -> str:
+    """The example of a public name, by its full name; empty where there is none."""
+    is_method = inspect.isclass(thing) and issubclass(thing, Solver) and not inspect.isabstract(thing)
+    return OF_A_METHOD.format(thing.__name__) if is_method else EXAMPLES.get(name, "")
 
 
 def to_rst(lines: list[str]) -> list[str]:
@@ -98,7 +117,7 @@ def link(app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.Ele
 
 def setup(app: Sphinx) -> dict[str, bool]:
     def docstring(app, what, name, thing, options, lines):
-        lines[:] = to_rst(lines)
+        lines[:] = to_rst([*lines, *example_of(name, thing).splitlines()])
 
     def signature(app, what, name, thing, options, given, returned):
         return (signature_of(thing), "") if what in ("function", "method", "class") else ("", "")
