@@ -35,16 +35,6 @@ def called(things: Iterable[Any]) -> dict[str, Any]:
 
 HYPERGRADIENT = import_module("bilevel_core.hypergradient")  # the package has a function of that name
 OFFERED = (bilevel_core, directions, HYPERGRADIENT, schedules, problems, experiments, counting, data, runner)
-    bilevel_core,
-    directions,
-    import_module("bilevel_core.hypergradient"),
-    schedules,
-    problems,
-    experiments,
-    counting,
-    data,
-    runner,
-)
 NAMES = called([*(thing for module in OFFERED for thing in public(module).values()), *SOLVERS.values()])
 
 
