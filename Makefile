@@ -1,12 +1,15 @@
-# `make book` and `make test` need Python 3.11, make and git, and nothing else. See README.md.
+# `make book`, `make check` and `make test` need Python >= 3.11, make and git, and nothing else. See README.md.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# 3.11 first: every pinned package is known to have a wheel for it. A name that is there but does not run is passed over.
+usable = $(shell $(1) -c 'import sys; sys.version_info >= (3, 11) and print(sys.executable)' 2>/dev/null)
+PYTHON ?= $(or $(call usable,python3.11),$(call usable,python3.12),$(call usable,python3.13),$(call usable,python3))
 VENV := .venv
 RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
-# The ledgers are computed from the library and the stored runs, so the book is made again when these change.
-PAGES := $(shell find book chapters bilevel_core experiments results -type f \
+# The ledgers, the picture of the house and the API pages are computed, so the book is made again when these change.
+PAGES := $(shell find book chapters bilevel_core experiments results tests -type f \
   -not -path '*/.*' -not -path '*/__pycache__/*' -not -path '*/figures/*.png' -not -name '*.ckpt')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
 SIZE ?= full
@@ -14,16 +17,22 @@ JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
 export OMP_NUM_THREADS = 1
 
-.PHONY: book test lab notebooks reproduce cover clean
+.PHONY: book lint check test lab notebooks reproduce cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
 	@echo "Open $(CURDIR)/_build/html/book/index.html"
 
-test: $(BOOK)
+lint: $(SETUP)
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check --exclude chapters .
 	$(RUN) -m ruff format --check --config line-length=80 chapters
+	$(RUN) -m mypy
+
+check: lint
+	$(RUN) -m pytest tests -n 2 -m "not slow and not browser"
+
+test: lint $(BOOK)
 	$(RUN) -m pytest tests -n 2
 	$(RUN) -m pytest chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -47,10 +56,13 @@ clean:
 	rm -rf _build build *.egg-info
 
 $(SETUP): requirements.txt pyproject.toml book/pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed, this is " + sys.version.split()[0] + "; say make PYTHON=/path/to/python3.11")'
+	@$(or $(PYTHON),false) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo \
+	  "Python >= 3.11 is needed; found: $(or $(PYTHON),none). Say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(RUN) || $(PYTHON) -m venv $(VENV)
-	$(RUN) -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -e . -e book
+	@$(PIP) --only-binary :all: -r requirements.txt || { echo \
+	  "pip could not install the package it names above. If it has no wheel for $$($(RUN) -V), choose another Python:" \
+	  "rm -rf $(VENV) && make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PIP) --no-build-isolation --no-deps -e . -e book
 	touch $@
 
 $(BOOK): $(SETUP) _config.yml _toc.yml $(PAGES)

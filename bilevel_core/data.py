@@ -42,9 +42,6 @@ def load_mnist(root: str | os.PathLike[str] | None = None, download: bool = Fals
 
     `root` is a folder with the four files, gzipped (default: the copy that comes with the package). A file that
     is missing, truncated or altered raises BadData; with `download=True` torchvision fetches it into `root` first.
-
-    >>> load_mnist().train_images.shape
-    torch.Size([60000, 28, 28])
     """
     return _load(Path(root) if root is not None else bundled(), download)
 

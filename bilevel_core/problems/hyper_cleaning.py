@@ -31,6 +31,7 @@ class Images(NamedTuple):
 
 
 class HyperCleaning(BilevelProblem):
+    __doc__ = __doc__
     shares_x = False
 
     def __init__(

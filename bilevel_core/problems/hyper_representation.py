@@ -71,6 +71,8 @@ def lenet() -> tuple[nn.Sequential, nn.Linear]:
 
 
 class HyperRepresentation(Modules):
+    __doc__ = __doc__
+
     def __init__(
         self,
         batch_size: int = 256,

@@ -29,6 +29,7 @@ class LowerNoise(NamedTuple):
 
 
 class Quadratic(BilevelProblem):
+    __doc__ = __doc__
     shares_x = False
 
     def __init__(

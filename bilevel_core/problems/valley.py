@@ -17,6 +17,7 @@ from bilevel_core.problem import BilevelProblem, Samples
 
 
 class Valley(BilevelProblem):
+    __doc__ = __doc__
     shares_x = False
 
     def __init__(

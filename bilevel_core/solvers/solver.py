@@ -37,24 +37,13 @@ def option(default: Any, allowed: Allowed, words: str = "") -> Any:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option,))
 def method(cls: type) -> Any:
-    """Make a class a method: a frozen dataclass of options, with a docstring that has them all and an example.
-
-    The text of the docstring is the class's own, or else that of its file.
-    """
+    """Make a class a method: a frozen dataclass of options, which its docstring (or else its file's) then lists."""
     text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
     given = [(f.name, f.default, *f.metadata.values()) for f in fields(made) if f.metadata]
     options = [f"    {name} = {default!r}: {words}; {allowed.words}" for name, default, allowed, words in given]
-    made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options, EXAMPLE.format(cls.__name__)])
+    made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
     return made
-
-
-EXAMPLE = """
->>> from bilevel_core import run
->>> from bilevel_core.problems import Quadratic
->>> run(Quadratic(), {}(), seed=0, steps=3, progress=False).state.t
-3
-"""
 
 
 @dataclass(frozen=True)

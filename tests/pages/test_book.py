@@ -8,6 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import bilevel_core
+
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 HTML = ROOT / "_build" / "html"
@@ -83,12 +85,21 @@ def test_the_readme_names_every_chapter():
     assert all(f"chapters/{path.name}" in readme for path in CHAPTERS)
 
 
-def test_versions_agree():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    import bilevel_core
+def test_the_tree_of_the_readme_and_every_command_that_a_page_names_are_there():
+    tree = re.findall(r"^\| `([\w./]+)/` \|", (ROOT / "README.md").read_text(), re.M)
+    assert len(tree) > 5
+    assert [name for name in tree if not (ROOT / name).is_dir()] == []
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.M)
+    for page in ("README.md", "CONTRIBUTING.md", "book/running.md", "book/how_it_is_built.md"):
+        commands = re.findall(r"^make (\w+)|`make (\w+)", (ROOT / page).read_text(), re.M)
+        assert {name for pair in commands for name in pair if name} - {"PYTHON"} <= set(targets), page
 
-    assert project["version"] == bilevel_core.__version__
-    assert f"version: {project['version']}" in (ROOT / "CITATION.cff").read_text()
+
+def test_versions_agree():
+    version = bilevel_core.__version__
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"] == ["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^## \[(.+)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M)[0] == version
 
 
 def test_requirements_are_pinned():

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.browser
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
-PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).glob("*.html"))
+PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).rglob("*.html"))
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )

@@ -1,0 +1,92 @@
+"""The pages of the library: every public name stands there, says what it is, and shows it in an example that runs."""
+
+import doctest
+import inspect
+import re
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import bilevel_core
+from bilevel_core import SOLVERS, counting, data, directions, experiments, problems, runner, schedules
+from docstrings import EXAMPLES, example_of, signature_of, to_rst
+
+PAGES = sorted((Path(__file__).resolve().parents[2] / "book" / "api").glob("*.md"))
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """What a module offers: `__all__`, or else the functions and classes that it defines."""
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__ and callable(value)
+    ]
+    return {name: getattr(module, name) for name in names}
+
+
+def called(things: Iterable[Any]) -> dict[str, Any]:
+    """Functions and classes by their full names."""
+    return {f"{thing.__module__}.{thing.__name__}": thing for thing in things if callable(thing)}
+
+
+HYPERGRADIENT = import_module("bilevel_core.hypergradient")  # the package has a function of that name
+OFFERED = (bilevel_core, directions, HYPERGRADIENT, schedules, problems, experiments, counting, data, runner)
+NAMES = called([*(thing for module in OFFERED for thing in public(module).values()), *SOLVERS.values()])
+
+
+def test_every_public_name_stands_on_a_page():
+    text = "\n".join(page.read_text() for page in PAGES)
+    shown = [
+        thing for name in re.findall(r"automodule:: (\S+)", text) for thing in public(import_module(name)).values()
+    ]
+    assert sorted(NAMES.keys() - called(shown).keys()) == []
+    assert [name for name in SOLVERS if name not in text] == []
+    index = next(page for page in PAGES if page.stem == "index").read_text()
+    assert [name for name in bilevel_core.__all__ if f"`{name} <bilevel_core." not in index] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_says_what_it_is_and_shows_it(name, capsys):
+    """Records and exceptions are shown where a function returns or raises them."""
+    thing = NAMES[name]
+    text = inspect.cleandoc(vars(thing).get("__doc__") or "") if inspect.isclass(thing) else inspect.getdoc(thing) or ""
+    assert text
+    assert not text.startswith(f"{thing.__name__}(")  # what dataclass and NamedTuple say by themselves
+    example = example_of(name, thing)
+    if not (inspect.isclass(thing) and (issubclass(thing, tuple | Exception) or inspect.isabstract(thing))):
+        assert ">>> " in example
+    names = dict(vars(import_module(thing.__module__)))
+    doctest.run_docstring_examples(example, names, name=name)
+    assert capsys.readouterr().out == ""
+
+
+def test_every_example_belongs_to_a_public_name():
+    assert sorted(EXAMPLES.keys() - NAMES.keys()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_run(page, capsys):
+    failed, _ = doctest.testfile(str(page), module_relative=False)
+    assert failed == 0, capsys.readouterr().out
+
+
+def test_a_docstring_is_plain_text_with_blocks_code_and_examples():
+    given = ["The norm ||y*||, `tol`:", "    y* = a_1 | b", "", "    v = 2", "Options:", "", "    a = 1: of x_0; > 0"]
+    assert to_rst([*given, "", ">>> 1 + 1", "2"]) == [
+        "", "The norm \\|\\|y\\*\\|\\|, ``tol``:",
+        "", ".. code-block:: text", "", "    y* = a_1 | b", "", "    v = 2",
+        "", "Options:", "",
+        "", "* ``a = 1``: of x\\_0; > 0", "",
+        "", ">>> 1 + 1", "2",
+    ]  # fmt: skip
+
+
+def test_signatures_say_what_the_source_says_without_modules():
+    assert signature_of(directions.project) == "(v: Tensor, radius: float) -> Tensor"
+    assert signature_of(schedules.at) == "(rate: Rate, t: int) -> float"
+    assert signature_of(schedules.Constant) == "(c: float)"
+    assert signature_of(SOLVERS["alternating"]) == "(**options)"

@@ -1,0 +1,81 @@
+"""The house as files: its arrows, its size, the page that describes it, and what each of its two packages ships."""
+
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from importlinter.cli import lint_imports
+
+import house
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_LINES = 2800  # of bilevel_core, which is read in an evening; raised only with a reason
+
+
+def test_imports_follow_the_arrows(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert lint_imports(no_cache=True, no_logo=True) == 0, capsys.readouterr().out
+
+
+def test_the_library_is_read_in_an_evening():
+    lines = sum(len(path.read_text().splitlines()) for path in (ROOT / "bilevel_core").rglob("*.py"))
+    assert lines <= MOST_LINES
+
+
+def test_the_page_lists_every_room_of_the_library_and_nothing_that_is_not_there():
+    page, listed, folders = (ROOT / "book" / "how_it_is_built.md").read_text(), set(), {"": ROOT}
+    for indent, name in re.findall(r"^( *)- `([\w./]+)`: ", page.split("## The arrows")[0], re.M):
+        folders[indent + "  "] = path = folders[indent] / name
+        assert path.exists(), path
+        listed.add(path)
+    rooms = (
+        path for path in (ROOT / "bilevel_core").iterdir() if (path / "__init__.py").exists() or path.suffix == ".py"
+    )
+    assert {path.name for path in rooms if path not in listed} == {"__init__.py"}
+
+
+def test_the_picture_shows_every_import_and_says_when_one_points_up():
+    rooms, arrows = house.house()
+    assert house.upward(rooms, arrows) == []
+    assert "all of them point down" in house.message(rooms, arrows)
+    drawn = house.svg(rooms, arrows)
+    assert drawn.count("<path") == drawn.count('class="down"') == len(arrows)
+    assert all(f">{room.name}</text>" in drawn for room in rooms)
+    wrong = (house.Room("bilevel_core", "solvers"), house.Room("bilevel_book", "figures"))
+    assert house.upward(rooms, arrows | {wrong}) == [wrong]
+    assert "bilevel_core.solvers imports bilevel_book.figures" in house.message(rooms, arrows | {wrong})
+    assert house.svg(rooms, arrows | {wrong}).count('class="up"') == 1
+
+
+def below(folder: Path, *patterns: str) -> set[str]:
+    """The files in a folder, at any depth, that match one of the patterns; named from the folder."""
+    found = {path for pattern in patterns for path in folder.rglob(pattern) if "__pycache__" not in path.parts}
+    return {path.relative_to(folder).as_posix() for path in found}
+
+
+def wheel(project: Path, folder: Path) -> set[str]:
+    """What the wheel of a project holds; built from a copy, so that the checkout stays as it is."""
+    heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters", "results")
+    shutil.copytree(project, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
+    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=folder / "copy", check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    with zipfile.ZipFile(path) as file:
+        return {name for name in file.namelist() if ".dist-info/" not in name}
+
+
+def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path):
+    assert wheel(ROOT, tmp_path) == (
+        {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
+        | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
+        | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml")}
+    )
+
+
+def test_the_package_of_the_book_ships_all_of_its_folder(tmp_path):
+    package = ROOT / "book" / "bilevel_book"
+    files = {name for name in below(package, "*") if (package / name).is_file()}
+    assert wheel(ROOT / "book", tmp_path) == {f"bilevel_book/{name}" for name in files}
