@@ -102,6 +102,10 @@ class Solver(ABC):
     def step(self, problem: BilevelProblem, state: State) -> State:
         """One iteration: the state at t + 1."""
 
+    def measure(self, problem: BilevelProblem, state: State) -> dict[str, float]:
+        """Columns of the history about the method itself: ||v||, so that one sees whether a projection is at work."""
+        return {"norm_v": torch.linalg.vector_norm(state.v).item()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class SingleLoop(Solver):

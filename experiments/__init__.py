@@ -1,0 +1,1 @@
+"""The experiments, each a TOML file; installed as `bilevel_core.configurations`."""
