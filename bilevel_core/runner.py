@@ -5,7 +5,6 @@ import math
 import os
 import re
 import time
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
+from bilevel_core.budget import Budget
 from bilevel_core.counting import Calls, counting
 from bilevel_core.files import write_atomically
 from bilevel_core.problem import BilevelProblem
@@ -71,8 +71,7 @@ def run(
     solver = SOLVERS[solver]() if isinstance(solver, str) else solver
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
-    check_budget(steps, seconds, every, rows)
-    execution = _Execution(problem, solver, seed, steps, seconds, every, rows)
+    execution = _Execution(problem, solver, seed, Budget(steps, seconds, every, rows))
     if checkpoint is not None:
         execution.resume(Path(checkpoint))
     return execution.until_the_end(progress)
@@ -81,10 +80,8 @@ def run(
 class _Execution:
     """A run under way: the state, the clock, the counters and the rows so far."""
 
-    def __init__(self, problem, solver, seed, steps, seconds, every, rows):
-        self.problem, self.solver, self.seed = problem, solver, seed
-        self.steps, self.seconds = steps, seconds
-        self.every, self.rows_wanted = every or (math.ceil(steps / rows) if steps else None), rows
+    def __init__(self, problem: BilevelProblem, solver: Solver, seed: int, budget: Budget):
+        self.problem, self.solver, self.seed, self.budget = problem, solver, seed, budget
         self.state = solver.init(problem, seed)
         self.cpu = self.wall = 0.0
         self.calls = Calls()
@@ -102,7 +99,8 @@ class _Execution:
                 while not self.ended():
                     due_before = self.rows_due()
                     self.advance()
-                    bar.update(1 if self.steps else max(0.0, min(self.cpu, self.seconds) - bar.n))
+                    spent = self.state.t if self.budget.seconds is None else min(self.cpu, self.budget.seconds)
+                    bar.update(max(0.0, spent - bar.n))
                     if self.stop or self.rows_due() > due_before or self.ended():
                         self.record(bar)
             except KeyboardInterrupt:
@@ -110,16 +108,13 @@ class _Execution:
                 if not self.rows or self.rows[-1]["step"] < self.state.t:
                     self.rows.append(self.row())
                 return self.result("interrupted")
-        return self.result(self.stop or ("steps" if self.steps else "seconds"))
+        return self.result(self.stop or ("seconds" if self.budget.steps is None else "steps"))
 
     def ended(self) -> bool:
-        return bool(self.stop) or (self.state.t >= self.steps if self.steps else self.cpu >= self.seconds)
+        return bool(self.stop) or self.budget.is_spent(self.state.t, self.cpu)
 
     def rows_due(self) -> int:
-        """How many rows after the first are due by now."""
-        if self.every is None:
-            return int(self.rows_wanted * self.cpu / self.seconds)
-        return self.state.t // self.every if isinstance(self.every, int) else bisect_right(self.every, self.state.t)
+        return self.budget.rows_due(self.state.t, self.cpu)
 
     def advance(self) -> None:
         with counting() as calls:
@@ -154,17 +149,17 @@ class _Execution:
         for name in self.evaluated[:1]:
             bar.set_postfix({name: f"{self.rows[-1][name]:.4g}"})
         if self.path is not None:
-            self.save()
+            self.save(self.path)
 
     def result(self, stop: str) -> Result:
         return Result(self.state, pd.DataFrame(self.rows), stop, self.diverged_at)
 
     def _bar(self, progress: bool) -> tqdm:
         name = type(self.solver).__name__
-        if self.steps:
-            return tqdm(total=self.steps, initial=self.state.t, desc=name, unit="step", disable=not progress)
+        if self.budget.seconds is None:
+            return tqdm(total=self.budget.steps, initial=self.state.t, desc=name, unit="step", disable=not progress)
         layout = "{l_bar}{bar}| {n:.1f}/{total:.1f} s CPU [{elapsed}<{remaining}{postfix}]"
-        return tqdm(total=self.seconds, initial=self.cpu, desc=name, bar_format=layout, disable=not progress)
+        return tqdm(total=self.budget.seconds, initial=self.cpu, desc=name, bar_format=layout, disable=not progress)
 
     # Checkpoints
 
@@ -173,7 +168,7 @@ class _Execution:
         solver = re.sub(r" at 0x[0-9a-f]+", "", repr(self.solver))  # a function's address is not part of it
         return {"problem": type(self.problem).__name__, "solver": solver, "seed": str(self.seed)}
 
-    def save(self) -> None:
+    def save(self, path: Path) -> None:
         names = ("cpu", "wall", "rows", "stop", "diverged_at")
         content = {name: getattr(self, name) for name in names}
         content |= {"identity": self._identity(), "calls": vars(self.calls), "state": _to_dict(self.state)}
@@ -181,7 +176,7 @@ class _Execution:
             content["problem"] = self.problem.state_dict()
         buffer = io.BytesIO()
         torch.save(content, buffer)
-        write_atomically(self.path, buffer.getvalue())
+        write_atomically(path, buffer.getvalue())
 
     def resume(self, path: Path) -> None:
         self.path = path
@@ -203,26 +198,6 @@ class _Execution:
             setattr(self, name, content[name])
 
 
-def check_budget(
-    steps: int | None = None, seconds: float | None = None, every: int | Sequence[int] | None = None, rows: int = 100
-) -> None:
-    """Raise ValueError unless these say how long a run is and where it has rows."""
-    if (steps is None) == (seconds is None):
-        raise ValueError(f"give either steps or seconds, got steps = {steps}, seconds = {seconds}")
-    listed = not isinstance(every, int | float | str | None)
-    for name, value in (("steps", steps), ("rows", rows), ("every", None if listed else every)):
-        if value is not None and not _is_count(value):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    if listed and not (every and all(map(_is_count, every)) and list(every) == sorted(set(every))):
-        raise ValueError(f"every, if a list, must hold increasing whole numbers of at least 1, got {every!r}")
-    if seconds is not None and not 0 < seconds < math.inf:
-        raise ValueError(f"seconds must be a positive number, got {seconds!r}")
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 def _finite(state: State) -> bool:
     # The sum of a vector is finite unless an entry is not (or all but overflows): one pass, no mask.
     return math.isfinite(sum(part.sum().item() for part in (state.x, state.y, state.v)))
@@ -237,7 +212,7 @@ def _to_dict(value: Any) -> Any:
 
 def _from_dict(template: Any, stored: Any, path: Path) -> Any:
     """The inverse of `_to_dict`, shaped as `template`."""
-    if is_dataclass(template):
+    if is_dataclass(template) and not isinstance(template, type):
         return type(template)(
             **{f.name: _from_dict(getattr(template, f.name), stored[f.name], path) for f in fields(template)}
         )

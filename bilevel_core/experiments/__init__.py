@@ -16,15 +16,17 @@ A file has one table of methods for each group of runs, and says for each size w
     like = "FdeHBO"                                         # the options of that label in `main`, then changed
     delta = 1.0
 
-What a group says of the problem or of the settings holds for all its methods. A rate may be a schedule: { c, w, p, cap }
-is a Power, { values, at } are Steps. Problems that draw their data from a `seed` get the seed of the run. A problem is
-one of `bilevel_core.problems` and a solver one of `SOLVERS`, or either is "package.module:Class".
+What a group says of the problem or of the settings holds for all its methods. A rate may be a schedule: a table with
+c, w, p, cap is a Power, one with values, at are Steps. Problems that draw their data from a `seed` get the seed of the
+run. A problem is one of `bilevel_core.problems` and a solver one of `SOLVERS`, or either is "package.module:Class".
 """
 
-from bilevel_core.experiments.plan import Experiment, Run, load, names, paper_settings, sweep
+from bilevel_core.experiments.files import Experiment, load, names
+from bilevel_core.experiments.plan import Run, paper_settings, sweep
 from bilevel_core.experiments.running import perform, reproduce
 from bilevel_core.experiments.storing import is_stored, read, store
 
 __all__ = [
-    "Experiment", "Run", "is_stored", "load", "names", "paper_settings", "perform", "read", "reproduce", "store", "sweep",
+    "Experiment", "Run", "is_stored", "load", "names", "paper_settings", "perform", "read", "reproduce", "store",
+    "sweep",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bilevel_core.experiments.plan import load
+from bilevel_core.experiments.files import load
 from bilevel_core.experiments.storing import read
 
 
@@ -54,5 +54,5 @@ def report(experiment: str, folder: Path, size: str) -> None:
     file = load(experiment)
     for group, runs in read(experiment, folder, size).groupby("group", sort=False):
         grid = file.sizes[size][str(group)].grid
-        table = tuning_scores(runs, file.columns[0]).to_string(index=False) if grid else ends(runs, file.columns)
-        print(f"\n{group}\n\n{table if grid else table.to_string()}")
+        table = tuning_scores(runs, file.columns[0]) if grid else ends(runs, file.columns)
+        print(f"\n{group}\n\n{table.to_string(index=not grid)}")

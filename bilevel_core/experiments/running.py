@@ -35,7 +35,7 @@ def reproduce(
         if dask is not None:
             from dask.distributed import Client
 
-            stack.enter_context(Client(dask))
+            stack.enter_context(Client(dask))  # type: ignore[no-untyped-call]
             stack.enter_context(joblib.parallel_config(backend="dask"))
         else:
             stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=jobs))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_core.experiments.plan import Run, load, sweep
+from bilevel_core.experiments.files import load
+from bilevel_core.experiments.plan import Run, sweep
 from bilevel_core.files import write_atomically
 
 

@@ -1,6 +1,6 @@
 """FMBO that also measures, on the way, what decides whether v needs a ball. The runs of Chapter 5.
 
-    top_min, top_max   every 500 steps: the range, over 20 batches, of the largest eigenvalue of H, the Hessian of g in y
+    top_min, top_max   every 500 steps: the range, over 20 batches, of the largest eigenvalue of H, the Hessian of g
     norm_v_star        at step 3000: ||v*(x, y)||, the solution of H v = grad_y f on all the data
 
 A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam times an eigenvalue of H exceeds 2.

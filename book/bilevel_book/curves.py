@@ -42,16 +42,3 @@ def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
         return float((run[column] - run[column].cummin()).max())
 
     return table.groupby(["label", "seed"], sort=False)[[column]].apply(climb)
-
-
-def late(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
-    """For each (label, seed): the median of `column` over the last quarter of the run on `axis`; inf if it diverged.
-
-    The median, since one good or bad moment at the end should not decide.
-    """
-
-    def score(run: pd.DataFrame) -> float:
-        end = run[run[axis] >= 0.75 * run[axis].max()][column]
-        return np.inf if end.isna().any() else end.median()
-
-    return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)

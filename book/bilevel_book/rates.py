@@ -45,7 +45,7 @@ SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
 
 @dataclass(frozen=True)
 class MeanThenFrozen:
-    """max(1 / (1 + t), floor): an average of all that was seen, until the weight of the new would fall below `floor`."""
+    """max(1 / (1 + t), floor): an average of all that was seen, until the weight of the new one is down to `floor`."""
 
     floor: float
 

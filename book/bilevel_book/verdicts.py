@@ -7,7 +7,8 @@ from enum import StrEnum
 import numpy as np
 import pandas as pd
 
-from bilevel_book.curves import at_marks, band, largest_rise, late
+from bilevel_book.curves import at_marks, band, largest_rise
+from bilevel_core.experiments.report import last_quarter_median, spread
 
 
 class Verdict(StrEnum):
@@ -46,11 +47,6 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
     """The verdict on a claim made of several."""
     order = [Verdict.HOLDS, Verdict.LATE, Verdict.FAILS]
     return max(verdicts, key=order.index)
-
-
-def spread(values: pd.Series, digits: int = 3) -> str:
-    """mean (min to max), of the seeds."""
-    return f"{values.mean():.{digits}f} ({values.min():.{digits}f} to {values.max():.{digits}f})"
 
 
 def of(experiment: str, table: pd.DataFrame) -> list[Claim]:
@@ -151,7 +147,7 @@ def hyper_cleaning(table: pd.DataFrame) -> list[Claim]:
         )
         for leader in leaders
     ]
-    settled = late(main, "cpu_seconds", "train_loss")
+    settled = last_quarter_median(main, "cpu_seconds", "train_loss")
     found += [
         Claim(
             a,
@@ -185,7 +181,7 @@ def hyper_cleaning(table: pd.DataFrame) -> list[Claim]:
         for rival in ("FSLA", "SOBA")
         for step, ours, theirs in (("0.1", "FMBO, steps 0.1", rival), ("0.3", "FMBO", f"{rival}, steps 0.3"))
     ]
-    loss = late(table[table.group == "momentum"], "step", "train_loss")
+    loss = last_quarter_median(table[table.group == "momentum"], "step", "train_loss")
     on, off = loss["main comparison"], loss["eta 1, momentum off"]
     means = band(at_marks(main, "cpu_seconds", "train_loss", marks))["mean"]
     apart = (means.loc["AmIGO"] / means.loc["stocBiO"] - 1).abs()

@@ -23,9 +23,8 @@ from bilevel_book.ledger.effects import (
     without_momentum,
 )
 from bilevel_book.ledger.evidence import Evidence
-from bilevel_book.report import tuning_scores
-from bilevel_book.verdicts import spread
 from bilevel_core.experiments import load, paper_settings
+from bilevel_core.experiments.report import spread, tuning_scores
 from bilevel_core.problems import Quadratic, hyper_cleaning
 from bilevel_core.solvers import FMBO, FdeHBO
 
@@ -125,7 +124,7 @@ def _algorithms(evidence: Evidence) -> list[Choice]:
 
 
 def _representation(evidence: Evidence) -> list[Choice]:
-    section, options = SECTIONS[1], load(REPRESENTATION)["options"]
+    section, options = SECTIONS[1], load(REPRESENTATION).options
     table = evidence.representation
     scores = tuning_scores(table[table.group == "tuning"], "upper_loss")
     readings = ("released code, PyTorch 2", "released code, PyTorch 1", "its paper, FdeHBO's steps")
@@ -458,7 +457,7 @@ def _cleaning(evidence: Evidence) -> list[Choice]:
         Choice(
             section,
             "how many seconds",
-            f"{load(CLEANING)['sizes']['full']['main']['seconds']} CPU seconds on one thread, evaluation not counted",
+            f"{load(CLEANING).sizes['full']['main'].seconds} CPU seconds on one thread, evaluation not counted",
             "the axis of the figure is not in the public source",
             tuple(
                 f"{method}: {main[main.label == method].groupby('seed').step.max().mean():.0f} steps in that time"

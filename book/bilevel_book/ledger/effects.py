@@ -3,7 +3,6 @@
 The yardstick is the range of the seeds of the unchanged setting.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,8 @@ import pandas as pd
 
 from bilevel_book.curves import at_marks
 from bilevel_book.ledger.evidence import Evidence
-from bilevel_core.experiments import paper_settings, results_folder, sweep
+from bilevel_book.released.stored import runs_of
+from bilevel_core.experiments import paper_settings, sweep
 from bilevel_core.schedules import Power, Steps, at
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
@@ -99,16 +99,17 @@ def of_released(group: str, column: str, *labels: str) -> Effect:
     `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
     """
 
+    def numbers(label: str) -> pd.Series:
+        return runs_of(group, label).set_index("step")[column]
+
     def effect(evidence: Evidence) -> tuple[str, ...]:
-        files = sorted((results_folder() / "released" / group).glob("*_0.json"))
-        runs = {json.loads(file.read_text())["run"]["label"]: pd.read_csv(file.with_suffix(".csv")) for file in files}
         lines = []
         for label in labels:
-            step = min(runs[name].step.max() for name in (label, "correct"))
-            now, then = (runs[name].set_index("step")[column][step] for name in (label, "correct"))
+            now, then = numbers(label), numbers("correct")
+            step = min(now.index.max(), then.index.max())
             lines.append(
-                f"{label}: {column.replace('_', ' ')} of stocBiO {now:.3f} instead of {then:.3f}, after {step} outer "
-                "steps (one seed)"
+                f"{label}: {column.replace('_', ' ')} of stocBiO {now[step]:.3f} instead of {then[step]:.3f}, after "
+                f"{step} outer steps (one seed)"
             )
         return tuple(lines)
 
@@ -141,7 +142,7 @@ def setting(experiment: str, method: str, *names: str) -> str:
 
 def batch(method: str) -> str:
     """Its batch in hyper-cleaning."""
-    run = next(one for one in sweep(CLEANING, "full", ["main"], [method]))
+    run = sweep(CLEANING, "full", ["main"], [method])[0]
     return f"batch {run.problem_options['batch_size']}"
 
 

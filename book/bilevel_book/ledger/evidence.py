@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bilevel_book import rates
+from bilevel_book import rates, stored
+from bilevel_book.paths import RESULTS
 from bilevel_book.verdicts import Claim, Verdict
 from bilevel_core import experiments
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The histories of both experiments as `experiments.read` gives them, and the tables of `rate`."""
+    """The histories of both experiments as `stored.read` gives them, and the tables of `rates`."""
 
     representation: pd.DataFrame
     cleaning: pd.DataFrame
@@ -34,15 +35,15 @@ class Evidence:
 
 def complete(experiment: str) -> pd.DataFrame:
     """The stored runs of an experiment, all of them."""
-    folder = experiments.results_folder() / experiment / "full"
+    folder = RESULTS / experiment / "full"
     runs = experiments.sweep(experiment, "full")
-    missing = [one.name for one in runs if not experiments.is_stored(one, folder)]
+    missing = [run.name for run in runs if not experiments.is_stored(run, folder)]
     if missing:
         raise FileNotFoundError(
             f"{len(missing)} of {len(runs)} runs of {experiment} are not stored, the first is {missing[0]}: "
-            f"run `python -m bilevel_core reproduce {experiment}`"
+            f"run `python -m bilevel_core reproduce {experiment} --size full --results {RESULTS}`"
         )
-    return experiments.read(experiment)
+    return stored.read(experiment)
 
 
 Judge = Callable[[Evidence], list[Claim]]
