@@ -24,7 +24,9 @@ from bilevel_book.ledger import (
     sentences,
     tally,
 )
+from bilevel_book.ledger import evidence as evidence_module
 from bilevel_book.ledger.evidence import complete
+from bilevel_book.paths import RESULTS
 from bilevel_book.verdicts import Verdict
 from bilevel_core import experiments
 
@@ -225,7 +227,7 @@ def test_a_run_that_diverged_is_called_so():
 
 
 def test_a_defect_of_released_code_is_compared_at_the_last_shared_step(evidence):
-    folder = experiments.results_folder() / "released" / "cleaning"
+    folder = RESULTS / "released" / "full" / "cleaning"
     now, then = (pd.read_csv(folder / f"{name}_0.csv") for name in ("all_upper_batches_from_training", "correct"))
     (line,) = effects.of_released("cleaning", "auc", "all upper batches from training")(evidence)
     step = min(now.step.max(), then.step.max())
@@ -357,7 +359,7 @@ def test_the_claims_page_explains_every_verdict():
 
 
 def test_a_missing_run_is_an_error_with_a_remedy(monkeypatch, tmp_path):
-    monkeypatch.setattr(experiments, "results_folder", lambda: tmp_path)
+    monkeypatch.setattr(evidence_module, "RESULTS", tmp_path)
     with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation are not stored.*reproduce"):
         complete("hyper-representation")
 

@@ -6,14 +6,16 @@ import pytest
 import torch
 from matplotlib.colors import to_rgba
 
-from bilevel_book.curves import at_marks, band, first_below, largest_rise, late
+from bilevel_book import stored, verdicts
+from bilevel_book.__main__ import JUDGED, main
+from bilevel_book.curves import at_marks, band, first_below, largest_rise
 from bilevel_book.figures.cleaning import rejected
 from bilevel_book.figures.reproduction import race, standings
-from bilevel_book.report import ends, tuning_scores
+from bilevel_book.paths import RESULTS
 from bilevel_book.style import RED
-from bilevel_book.verdicts import Verdict, ahead, spread, worst
+from bilevel_book.verdicts import Verdict, ahead, worst
 from bilevel_core import experiments
-from bilevel_core.__main__ import main
+from bilevel_core.experiments.report import last_quarter_median, tuning_scores
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):
@@ -91,24 +93,6 @@ def test_a_claim_of_several_parts_is_as_good_as_the_worst():
     assert worst([Verdict.FAILS, Verdict.LATE, Verdict.HOLDS]) == Verdict.FAILS
 
 
-def test_late_is_the_median_of_the_last_quarter_of_each_run():
-    runs = pd.concat([history("A", 0, [0, 50, 75, 80, 100], [8, 9, 1.0, 5.0, 2.0]), history("A", 1, [0, 1], [8, 3.0])])
-    assert late(runs, "cpu_seconds", "upper_loss").to_dict() == {("A", 0): 2.0, ("A", 1): 3.0}
-    assert late(runs, "step", "upper_loss").to_dict() == {("A", 0): 3.5, ("A", 1): 3.0}
-
-
-def test_a_score_is_the_median_of_the_last_quarter(table):
-    scores = tuning_scores(table[table.seed == 0], "upper_loss").set_index("label").score
-    assert scores.to_dict() == {"A": 1.0, "B": 2.5, "C": np.inf}
-
-
-def test_the_table_of_ends(table):
-    found = ends(table, ["upper_loss"])
-    assert found.loc["A", "upper_loss"] == "2.000 (1.000 to 3.000)" == spread(pd.Series([1.0, 3.0]))
-    assert found.loc["C", "diverged"] == 1
-    assert found.loc["C", "upper_loss"].startswith("1.000")
-
-
 def test_a_divergence_is_drawn(table):
     panel = race(table, ["upper_loss"]).axes[0]
     crosses = [line for line in panel.lines if line.get_marker() == "x"]
@@ -120,7 +104,7 @@ def test_a_divergence_is_drawn(table):
 
 def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
     """The file says which values were chosen; the stored scores must say the same."""
-    table = experiments.read("hyper-representation", group="tuning")
+    table = stored.read("hyper-representation", group="tuning")
     scores = tuning_scores(table, "upper_loss")
     chosen = {"FdeHBO": "FdeHBO, tuned", "PZOBO-S": "PZOBO-S, tuned", "F2SA": "F2SA", "F3SA": "F3SA"}
     runs = experiments.sweep("hyper-representation", "full")
@@ -133,7 +117,7 @@ def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
 
 
 def test_the_decay_of_eta_in_hyper_cleaning_is_the_best_of_three():
-    scores = tuning_scores(experiments.read("hyper-cleaning", group="tuning"), "train_loss")
+    scores = tuning_scores(stored.read("hyper-cleaning", group="tuning"), "train_loss")
     runs = experiments.sweep("hyper-cleaning", "full")
     options = {(run.group, run.label): run.options for run in runs}
     assert set(scores.solver) == {
@@ -145,36 +129,35 @@ def test_the_decay_of_eta_in_hyper_cleaning_is_the_best_of_three():
 
 
 def test_seeds_of_the_tuning_are_not_those_of_the_report():
-    for name in experiments.names():
-        plans = experiments.load(name)["sizes"]["full"]
-        tuned = {seed for plan in plans.values() if plan.get("grid") for seed in plan["seeds"]}
-        reported = {seed for plan in plans.values() if not plan.get("grid") for seed in plan["seeds"]}
+    for name in JUDGED:
+        groups = experiments.load(name).sizes["full"]
+        tuned = set(groups["tuning"].seeds)
+        reported = {seed for group, plan in groups.items() if group != "tuning" for seed in plan.seeds}
         assert not tuned & reported
 
 
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_run_of_the_full_size_is_stored_with_these_settings(name):
-    folder = experiments.results_folder() / name / "full"
+    folder = RESULTS / name / "full"
     assert [run.name for run in experiments.sweep(name, "full") if not experiments.is_stored(run, folder)] == []
 
 
-@pytest.mark.parametrize("name", experiments.names())
-def test_the_report_prints_a_table_and_writes_figures(name, tmp_path, capsys, monkeypatch):
-    source = experiments.results_folder() / name
-    (tmp_path / name).mkdir()
-    (tmp_path / name / "full").mkdir()
-    for group in (source / "full").iterdir():
-        if group.is_dir() and group.name != "figures":
-            (tmp_path / name / "full" / group.name).symlink_to(group)
-    assert main(["report", name, "--results", str(tmp_path)]) == 0
+@pytest.mark.parametrize("name", JUDGED)
+def test_the_verdicts_are_printed(name, capsys):
+    assert main(["verdicts", name]) == 0
     printed = capsys.readouterr().out
+    assert printed.count("\n[") == len(verdicts.of(name, stored.read(name))) > 0
     assert "[holds" in printed
-    assert (tmp_path / name / "full" / "figures" / "main_cpu_seconds.png").stat().st_size > 10_000
+
+
+def test_without_results_there_are_no_verdicts(tmp_path, capsys):
+    assert main(["verdicts", "hyper-cleaning", "--results", str(tmp_path)]) == 2
+    assert f"reproduce hyper-cleaning --size full --results {tmp_path}` first" in capsys.readouterr().err
 
 
 def test_what_chapter_9_says_of_the_stored_runs():
     """The sentences of the chapter that no cell of it prints."""
-    table = experiments.read("hyper-representation")
+    table = stored.read("hyper-representation")
     main_runs, slider = table[table.group == "main"], [10, 20, 30, 45, 60, 80, 100, 120, 150, 180, 210, 240, 270, 300]
     loss = band(at_marks(main_runs, "cpu_seconds", "upper_loss", slider))["mean"]
     behind = loss.loc["PZOBO-S"] < loss.loc["FdeHBO"]
@@ -204,7 +187,7 @@ def test_what_chapter_9_says_of_the_stored_runs():
 
 def test_what_chapter_10_says_of_the_stored_runs():
     """The sentences of the chapter that no cell of it prints."""
-    table = experiments.read("hyper-cleaning")
+    table = stored.read("hyper-cleaning")
     runs = table[table.group == "main"]
     marks = [1, 2, 3, 4, 5, 8, 12, 14, 16, 20]
     loss = band(at_marks(runs, "cpu_seconds", "train_loss", marks))["mean"]
@@ -217,11 +200,11 @@ def test_what_chapter_10_says_of_the_stored_runs():
     assert loss.loc["FSLA", 12] > loss.loc["FMBO", 12]
     assert loss.loc["FSLA", 20] < loss.loc["FMBO", 20]
     assert loss.loc["alternating", 1] < loss.loc["FMBO", 1]
-    settled = late(runs, "cpu_seconds", "train_loss").groupby("label").mean()
+    settled = last_quarter_median(runs, "cpu_seconds", "train_loss").groupby("label").mean()
     four = settled[["SOBA", "stocBiO", "AmIGO", "FSLA"]]
     assert four.max() - four.min() < 0.015
     assert four.max() < settled["FMBO"] < settled.drop([*four.index, "FMBO"]).min()
-    bound = late(table[table.group == "bounds"], "cpu_seconds", "train_loss")["nothing cleaned"].mean()
+    bound = last_quarter_median(table[table.group == "bounds"], "cpu_seconds", "train_loss")["nothing cleaned"].mean()
     assert (four - bound).abs().max() < 0.012
     restless = largest_rise(runs[runs.cpu_seconds > 6], "test_loss").groupby("label").mean().sort_values()
     assert list(restless.index[-3:]) == ["FMBO", "alternating", "BSA"]
