@@ -7,8 +7,9 @@ SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
 # The ledgers are computed from the library and the stored runs, so the book is made again when these change.
 PAGES := $(shell find book chapters bilevel_core experiments results -type f \
-  -not -path '*/.*' -not -path '*/__pycache__/*' -not -path '*/figures/*.png' -not -name '*.ckpt')
+  -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
+JUDGED := hyper-representation hyper-cleaning
 SIZE ?= full
 JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
@@ -39,6 +40,7 @@ reproduce: $(SETUP)
 	  $(RUN) -m bilevel_core reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
 	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
 	done
+	test $(SIZE) != full || for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover
