@@ -10,7 +10,7 @@ SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
 # The ledgers, the picture of the house and the API pages are computed, so the book is made again when these change.
 PAGES := $(shell find book chapters bilevel_core experiments results tests -type f \
-  -not -path '*/.*' -not -path '*/__pycache__/*' -not -path '*/figures/*.png' -not -name '*.ckpt')
+  -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
 SIZE ?= full
 JOBS ?= 1
@@ -48,6 +48,7 @@ reproduce: $(SETUP)
 	  $(RUN) -m bilevel_core reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
 	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
 	done
+	test $(SIZE) != full || for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

@@ -5,52 +5,48 @@ import sys
 from pathlib import Path
 
 from bilevel_core import experiments
+from bilevel_core.experiments.report import report
 
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m bilevel_core", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     both = argparse.ArgumentParser(add_help=False)
-    both.add_argument("name", help=f"the experiment: {', '.join(experiments.names())}")
-    both.add_argument("--results", type=Path, default=experiments.results_folder(), help="where results are kept")
+    both.add_argument("name", help=f"the experiment: {', '.join(experiments.names())}, or the path of a TOML file")
+    both.add_argument("--size", default="smoke", help="smoke (about a minute) or full (hours); default smoke")
+    both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
-    again.add_argument("--size", default="smoke", help="smoke (about a minute) or full (hours); default smoke")
     again.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
     again.add_argument("--dask", metavar="ADDRESS", help="use the workers of this Dask cluster instead")
     again.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
     again.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
-    report = commands.add_parser("report", parents=[both], help="print the table, write the figures")
-    report.add_argument("--size", default="full", help="the size of the stored runs; default full")
+    commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
-        return reproduce(given) if given.command == "reproduce" else report(given)
+        if given.command == "reproduce":
+            reproduce(given)
+        else:
+            report(given.name, given.results, given.size)
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on from here", file=sys.stderr)
         return 130
+    return 0
 
 
-def reproduce(given: argparse.Namespace) -> int:
+def reproduce(given: argparse.Namespace) -> None:
     if given.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {given.jobs}")
     runs = experiments.sweep(given.name, given.size, given.group, given.label)
-    folder = given.results / given.name / given.size
+    folder = given.results / experiments.load(given.name).name / given.size
     done = experiments.reproduce(runs, folder, given.jobs, given.dask)
     print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
-    return 0
-
-
-def report(given: argparse.Namespace) -> int:
-    from bilevel_book.report import report  # needs matplotlib, which running does not
-
-    report(given.name, given.size, given.results)
-    return 0
 
 
 if __name__ == "__main__":

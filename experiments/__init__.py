@@ -1,1 +1,1 @@
-"""One file for each experiment, as the package bilevel_core.configurations."""
+"""The experiments, each a TOML file; installed as `bilevel_core.configurations`."""

@@ -120,7 +120,7 @@ class Solver(ABC, Generic[S]):
         """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
 
     def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
-        """Columns that this method adds to the history of a run."""
+        """Columns of the history about the method itself: ||v||, so that one sees whether a projection is at work."""
         return {"norm_v": torch.linalg.vector_norm(state.v).item()}
 
 

@@ -47,24 +47,3 @@ def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
         return float((run[column] - run[column].cummin()).max())
 
     return table.groupby(["label", "seed"], sort=False)[[column]].apply(climb)
-
-
-def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
-    """For each (label, seed): the median of `column` over the last quarter of the run on `axis`; inf if it diverged.
-
-    The median, since one good or bad moment at the end should not decide.
-    """
-
-    def score(run: pd.DataFrame) -> float:
-        end = run[run[axis] >= 0.75 * run[axis].max()][column]
-        return np.inf if end.isna().any() else end.median()
-
-    return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
-
-
-def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Each setting of a grid, tried with one seed, by its score, best first: `last_quarter_median` of `column`."""
-    scores = last_quarter_median(table, "cpu_seconds", column).droplevel("seed").rename("score").reset_index()
-    solvers = dict(zip(table.label, table.solver, strict=True))
-    scores.insert(0, "solver", scores.label.map(solvers))
-    return scores.sort_values(["solver", "score"], ignore_index=True)

@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from bilevel_core.experiments import results_folder
-
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ROOT / "chapters"
-RESULTS = results_folder()
+RESULTS = ROOT / "results"
 TESTS = ROOT / "tests"
 
 

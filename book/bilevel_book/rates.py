@@ -2,38 +2,55 @@
 
     A(T) = (1/T) sum_{t<T} ||grad Phi(x_t)||^2        the quantity of the theorems
 
-The runs are those of `benchmarks/rate.py`, stored in results/rate. All are on `Ripples`, with 8 copies, the seeds, for
-each noise and start. Every method has the exponents of its own theory and the same constants: 1/2 for the steps along
-f, 1 for the others.
+The long runs are those of `experiments/rate.toml`. All are on `Ripples`, with 8 copies, the seeds, for each noise and
+start. Every method has the exponents of its own theory and the same constants: 1/2 for the steps along f, 1 for the
+others.
 """
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
+from bilevel_book import stored as results
 from bilevel_book.ripples import Ripples
-from bilevel_core.experiments import results_folder
+from bilevel_core import run
+from bilevel_core.experiments import sweep
 from bilevel_core.schedules import Power
 from bilevel_core.solvers import F2SA, F3SA, SOBA, FdeHBO
-from bilevel_core.solvers.solver import Solver
+from bilevel_core.solvers.solver import Solver, State
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3
-W = 4.0  # every schedule is c (W + t)^-p
+# Every schedule is c (W + t)^-p. The longest step of v is then 4^-1/3, and times the largest curvature of a sample,
+# 1.5 * 1.5, it stays below 2: no method needs a ball.
+W = 4.0
 SEEDS = 8
-T_QUANTILE = 2.3646  # of Student's t distribution with 7 degrees of freedom, at 0.975
-NOISES, STARTS = (0.2, 0.5, 2.0), (0.0, 2.0, 6.0, 20.0)
+T_QUANTILE = 2.3646  # of Student's t distribution with SEEDS - 1 = 7 degrees of freedom, at 0.975
+# At 0.2 the bias of the penalty methods is the largest term, at 2 the noise is, whose factor on g is then at its limit.
+NOISES = (0.2, 0.5, 2.0)
+# The minimiser is near -0.25, a ripple is 2 pi a = 6 to 9 long: from 0 there is nothing to travel, from 2 a part of a
+# ripple, from 6 about one, from 20 about three.
+STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
-TAUS = {  # where the best lies inside
-    "FdeHBO": (1, 3, 10, 32, 100, 316, 1000, 3162),
-    "SOBA": (1, 3, 10, 32, 100, 316, 1000, 3162),
-    "F3SA": (1, 3, 10, 32, 100, 316),
-    "F2SA": (1, 3, 10, 32, 100, 316),
-}
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
+
+
+# The methods
+
+
+@dataclass(frozen=True)
+class MeanThenFrozen:
+    """max(1 / (1 + t), floor): an average of all that was seen, until the weight of the new one is down to `floor`."""
+
+    floor: float
+
+    def __call__(self, t: int) -> float:
+        return max(1 / (1 + t), self.floor)
 
 
 def solver(method: str, frozen: float | None = None) -> Solver:
@@ -47,7 +64,7 @@ def solver(method: str, frozen: float | None = None) -> Solver:
         return power if frozen is None else power(frozen)
 
     def eta(p: float) -> Callable[[int], float]:
-        return Power(1.0, W - 1, p, cap=1.0) if frozen is None else lambda t: max(1 / (1 + t), rate(1, p))
+        return Power(1.0, W - 1, p, cap=1.0) if frozen is None else MeanThenFrozen(Power(1.0, W, p)(frozen))
 
     if method in ("SOBA", CONTROL):
         return SOBA(alpha=rate(0.5, 2 / 3 if method == CONTROL else 1 / 2), beta=rate(1, 1 / 2), lam=rate(1, 1 / 2))
@@ -63,11 +80,49 @@ def solver(method: str, frozen: float | None = None) -> Solver:
     raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL])}")
 
 
-def stack(noises: Sequence[float], starts: Sequence[float]) -> Ripples:
-    """All pairs (noise, start), each with SEEDS copies."""
-    pairs = [(noise, start) for noise in noises for start in starts for _ in range(SEEDS)]
-    noise, start = zip(*pairs, strict=True)
-    return Ripples(len(pairs), noise=noise, start=start)
+@dataclass(frozen=True)
+class AveragedState(State):
+    """The state of the method itself, and sum_{s<t} ||grad Phi(x_s)||^2 for each copy."""
+
+    inner: State
+    total: Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged(Solver[AveragedState]):
+    """One of the methods on `Ripples`; a row of its history has A(t) for each copy."""
+
+    method: str = "FdeHBO"
+    frozen: float | None = None
+    solver: Solver = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "solver", solver(self.method, self.frozen))
+
+    def init(self, problem: Ripples, seed: int = 0, **given: Tensor | None) -> AveragedState:
+        inner = self.solver.init(problem, seed, **given)
+        return AveragedState(inner.x, inner.y, inner.v, inner.t, inner.rng, inner, torch.zeros(problem.copies).double())
+
+    def update(self, problem: Ripples, state: AveragedState, generator: torch.Generator) -> AveragedState:
+        inner, total = self.solver.step(problem, state.inner), state.total + problem.squared_norm(state.x)
+        return state.moved(x=inner.x, y=inner.y, v=inner.v, inner=inner, total=total)
+
+    def measure(self, problem: Ripples, state: AveragedState) -> dict[str, float]:
+        return dict(zip(problem.names, (state.total / state.t).tolist(), strict=True))  # nan at t = 0
+
+
+class Stack(Ripples):
+    """All pairs (noise, start), each with SEEDS copies, named so."""
+
+    def __init__(self, noises: Sequence[float] = NOISES, starts: Sequence[float] = STARTS):
+        each = [(noise, start, seed) for noise in noises for start in starts for seed in range(SEEDS)]
+        noise, start, _ = zip(*each, strict=True)
+        super().__init__(len(each), noise=noise, start=start)
+        self.names = [copy_name(*which) for which in each]
+
+
+def copy_name(noise: float, start: float, seed: int) -> str:
+    return f"noise {noise:g} start {start:g} seed {seed}"
 
 
 def horizons(first: float, last: float, per_decade: int = 10) -> list[int]:
@@ -76,34 +131,38 @@ def horizons(first: float, last: float, per_decade: int = 10) -> list[int]:
     return [int(T) for T in np.unique(np.geomspace(first, last, count).round())]
 
 
-def averages(problem: Ripples, solver: Solver, marks: Sequence[int], seed: int = 0) -> np.ndarray:
-    """A(T) for the horizons T in `marks`: one row for each, one column for each copy."""
-    state, total, rows, wanted = solver.init(problem, seed), torch.zeros(problem.copies).double(), [], set(marks)
-    while state.t < marks[-1]:
-        total += problem.squared_norm(state.x)
-        state = solver.step(problem, state)
-        if state.t in wanted:
-            rows.append((total / state.t).numpy())
-    return np.array(rows)
+def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float | None = None) -> pd.DataFrame:
+    """A(T) for the horizons T in `marks`, run now: index T, a column for each copy."""
+    averaged = Averaged(method=method, frozen=frozen)
+    history = run(problem, averaged, steps=marks[-1], every=marks, progress=False).history
+    return history.rename(columns={"step": "T"}).set_index("T").loc[list(marks), problem.names]
 
 
-def table(values: np.ndarray, noises: Sequence[float], starts: Sequence[float], marks: Sequence[int]) -> pd.DataFrame:
-    """`averages` of a `stack`, with a row for each (noise, start, T) and a column for each seed."""
-    index = pd.MultiIndex.from_product((noises, starts, marks), names=("noise", "start", "T"))
-    rows = values.reshape(len(marks), -1, SEEDS).swapaxes(0, 1).reshape(-1, SEEDS)
-    return pd.DataFrame(rows, index, SEED_COLUMNS).reset_index()
+# What is stored
 
 
-def file(kind: str, method: str) -> Path:
-    return results_folder() / "rate" / f"{kind}_{method.replace(', 2/3', '_two_thirds')}.csv"
+@lru_cache(maxsize=2)
+def histories(kind: str) -> dict[tuple[str, float | None], pd.DataFrame]:
+    """The stored runs of a kind, "schedules" or "frozen", by method and by the time at which it was frozen."""
+    table = results.read("rate", group=kind)
+    runs = {run.label: run.options for run in sweep("rate", "full", [kind])}
+    return {(runs[label]["method"], runs[label].get("frozen")): rows for label, rows in table.groupby("label")}
+
+
+def taus(method: str) -> list[float]:
+    """The times at which the schedules of a method were frozen."""
+    return sorted(tau for name, tau in histories("frozen") if name == method)
 
 
 def stored(kind: str, method: str, noise: float = NOISE, start: float = NEAR, since: int = 100) -> pd.DataFrame:
     """Averages of a method from T = `since` on: index T (for the kind "frozen": tau and T), a column for each seed."""
-    rows = pd.read_csv(file(kind, method)).query("noise == @noise and start == @start and T >= @since")
-    if rows.empty:
+    columns = {copy_name(noise, start, seed): str(seed) for seed in range(SEEDS)}
+    found = {tau: rows for (name, tau), rows in histories(kind).items() if name == method and {*columns} <= {*rows}}
+    if not found:
         raise ValueError(f"no stored run of {method} with noise {noise} and start {start}")
-    return rows.set_index(["tau", "T"] if kind == "frozen" else "T")[SEED_COLUMNS]
+    runs = pd.concat({tau: found[tau].set_index("step") for tau in sorted(found)}, names=["tau", "T"])
+    runs = runs[runs.index.get_level_values("T") >= max(since, 1)].rename(columns=columns)[SEED_COLUMNS]
+    return runs if kind == "frozen" else runs.droplevel("tau")
 
 
 def slope(averages: pd.DataFrame) -> pd.Series:

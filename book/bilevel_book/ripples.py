@@ -56,6 +56,7 @@ class Ripples(BilevelProblem):
         if not (self.noise >= 0).all():
             raise ValueError(f"noise must not be negative, got {noise}")
         self.one = torch.ones((), dtype=torch.float64)
+        self.names = [f"copy {copy}" for copy in range(copies)]
 
     def _entries(self, name: str, value: float | Sequence[float]) -> Tensor:
         """One number for each entry of x, from one for all copies or one for each."""

@@ -56,8 +56,3 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
 def thirty_marks(seconds: float) -> np.ndarray:
     """Thirty times, evenly spaced up to `seconds`."""
     return np.linspace(1 / 30, 1, 30) * seconds
-
-
-def mean_and_range(values: pd.Series, digits: int = 3) -> str:
-    """mean (min to max), of the seeds."""
-    return f"{values.mean():.{digits}f} ({values.min():.{digits}f} to {values.max():.{digits}f})"

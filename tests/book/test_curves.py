@@ -8,9 +8,7 @@ from bilevel_book.curves import (
     band,
     first_below,
     largest_rise,
-    last_quarter_median,
     shared_end,
-    tuning_scores,
 )
 
 
@@ -50,14 +48,3 @@ def test_the_shared_end_is_that_of_the_shortest_run_that_did_not_diverge(table, 
     other_group = history("A", 0, [0, 40], [8.0, 4.0]).assign(group="another")
     assert shared_end(pd.concat([table, other_group]), "cpu_seconds") == 30
     assert shared_end(pd.concat([table, other_group]), "step") == 1  # the same label and seed, yet another run
-
-
-def test_the_last_quarter_is_that_of_each_run(history):
-    runs = pd.concat([history("A", 0, [0, 50, 75, 80, 100], [8, 9, 1.0, 5.0, 2.0]), history("A", 1, [0, 1], [8, 3.0])])
-    assert last_quarter_median(runs, "cpu_seconds", "upper_loss").to_dict() == {("A", 0): 2.0, ("A", 1): 3.0}
-    assert last_quarter_median(runs, "step", "upper_loss").to_dict() == {("A", 0): 3.5, ("A", 1): 3.0}
-
-
-def test_a_score_is_the_median_of_the_last_quarter(table):
-    scores = tuning_scores(table[table.seed == 0], "upper_loss").set_index("label").score
-    assert scores.to_dict() == {"A": 1.0, "B": 2.5, "C": np.inf}

@@ -9,8 +9,9 @@ import torch
 
 from bilevel_book import rates
 from bilevel_book.ripples import Ripples
-from bilevel_core import FMBO, Samples, hypergradient
+from bilevel_core import FMBO, Samples, hypergradient, run
 from bilevel_core.directions import exact, finite_difference
+from bilevel_core.experiments import load, sweep
 
 METHODS = [*rates.CLAIMED, rates.CONTROL]
 
@@ -137,20 +138,24 @@ def test_averages_are_means_over_all_steps_before_the_horizon():
     states = [walk(problem, solver, t) for t in range(7)]
     squares = torch.stack([problem.each(problem.hypergradient(s.x)).norm(dim=1) ** 2 for s in states])
     expected = [squares[:3].mean(0).numpy(), squares[:7].mean(0).numpy()]
-    np.testing.assert_allclose(rates.averages(problem, solver, [3, 7]), expected, rtol=1e-12)
+    np.testing.assert_allclose(rates.averages(problem, "SOBA", [3, 7]), expected, rtol=1e-12)
 
 
-def test_a_table_puts_every_copy_in_its_row():
-    noises, starts, marks = (0.2, 2.0), (0.0, 6.0, 20.0), (10, 100)
-    problem = rates.stack(noises, starts)
-    code = (1000 * problem.each(problem.noise)[:, 0] + problem.each(problem.x0)[:, 0]).numpy()
-    seeds = np.tile(np.arange(rates.SEEDS), 6) / 10
-    table = rates.table(np.stack([code + seeds, 2 * (code + seeds)]), noises, starts, marks)
-    assert len(table) == 12
-    for row in table.to_dict("records"):
-        values = [row[seed] for seed in rates.SEED_COLUMNS]
-        expected = (1000 * row["noise"] + row["start"] + np.arange(rates.SEEDS) / 10) * (1 + (row["T"] == 100))
-        np.testing.assert_allclose(values, expected)
+def test_a_stack_has_all_pairs_and_says_which_copy_is_which():
+    problem = rates.Stack((0.2, 2.0), (0.0, 6.0, 20.0))
+    noise, start = (problem.each(part)[:, 0].tolist() for part in (problem.noise, problem.x0))
+    seeds = [seed for _ in range(6) for seed in range(rates.SEEDS)]
+    assert problem.names == [rates.copy_name(*which) for which in zip(noise, start, seeds, strict=True)]
+    assert len(set(problem.names)) == problem.copies == 48
+
+
+def test_the_file_has_the_noises_starts_and_horizons_of_the_chapter():
+    schedules, frozen = (load("rate").sizes["full"][kind] for kind in ("schedules", "frozen"))
+    assert schedules.problem == {"noises": list(rates.NOISES), "starts": list(rates.STARTS)}
+    assert frozen.problem == {"noises": [rates.NOISE], "starts": list(rates.STARTS[1:])}
+    assert schedules.every == rates.horizons(10, 1e5)
+    assert frozen.every == rates.horizons(100, 1e4, per_decade=5)
+    assert [run.options["method"] for run in sweep("rate", "full", ["schedules"])] == METHODS
 
 
 def test_horizons_are_even_on_a_logarithmic_axis():
@@ -193,7 +198,15 @@ def test_frozen_schedules_are_constants(method):
         assert frozen.at(1, "eta") == (0.5,)
         assert frozen.at(5000, "eta") == moving.at(101, "eta")
     with pytest.raises(ValueError, match="no such method: Newton"):
-        rates.solver("Newton")
+        rates.Averaged(method="Newton")
+
+
+def test_an_interrupted_average_goes_on(tmp_path):
+    problem, method = Ripples(2, noise=0.5, start=2.0), rates.Averaged(method="FdeHBO")
+    whole = run(problem, method, steps=9, every=3, progress=False).history
+    for steps in (6, 9):
+        part = run(problem, method, steps=steps, every=3, progress=False, checkpoint=tmp_path / "run.ckpt").history
+    assert whole[problem.names].equals(part[problem.names])
 
 
 # T20: the rates
@@ -204,9 +217,8 @@ def test_frozen_schedules_are_constants(method):
 )
 def test_the_slopes_of_a_short_live_version(method, steepest, flattest, steps):
     """One decade, the mean of 96 copies."""
-    problem, marks = rates.stack([rates.NOISE], [rates.NEAR] * 12), rates.horizons(steps / 10, steps)
-    runs = rates.averages(problem, rates.solver(method), marks)
-    mean = pd.DataFrame({"mean": runs.mean(1)}, index=marks)
+    problem, marks = Ripples(96, noise=rates.NOISE, start=rates.NEAR), rates.horizons(steps / 10, steps)
+    mean = rates.averages(problem, method, marks).mean(axis=1).to_frame()
     assert steepest < rates.slope(mean).item() < flattest
 
 
@@ -227,24 +239,22 @@ def test_the_slopes_of_the_stored_long_version():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_stored_schedules_are_what_the_code_makes(method):
     marks = rates.horizons(10, 1e5)[:15]
-    problem = rates.stack(rates.NOISES, rates.STARTS)
-    again = rates.table(rates.averages(problem, rates.solver(method), marks), rates.NOISES, rates.STARTS, marks)
+    again = rates.averages(rates.Stack(), method, marks)
     assert marks[-1] == 251
     for noise in rates.NOISES:
         for start in rates.STARTS:
             stored = rates.stored("schedules", method, noise, start, since=0).loc[: marks[-1]]
-            ours = again[(again.noise == noise) & (again.start == start)].set_index("T")[rates.SEED_COLUMNS]
-            np.testing.assert_allclose(stored, ours, rtol=1e-4)
+            ours = again[[rates.copy_name(noise, start, seed) for seed in range(rates.SEEDS)]]
+            np.testing.assert_allclose(stored, ours, rtol=1e-5)
 
 
 @pytest.mark.parametrize("method", rates.CLAIMED)
 def test_the_stored_frozen_runs_are_what_the_code_makes(method):
-    problem = rates.stack([rates.NOISE], rates.STARTS[1:])
-    ours = rates.averages(problem, rates.solver(method, 32), [100]).reshape(3, rates.SEEDS)
-    for row, start in zip(ours, rates.STARTS[1:], strict=True):
+    ours = rates.averages(rates.Stack([rates.NOISE], rates.STARTS[1:]), method, [100], frozen=32).to_numpy()
+    for row, start in zip(ours.reshape(3, rates.SEEDS), rates.STARTS[1:], strict=True):
         runs = rates.stored("frozen", method, start=start)
-        assert set(runs.index.get_level_values("tau")) == set(rates.TAUS[method])
-        np.testing.assert_allclose(runs.loc[(32, 100)], row, rtol=1e-4)
+        assert list(runs.index.unique("tau")) == rates.taus(method)
+        np.testing.assert_allclose(runs.loc[(32, 100)], row, rtol=1e-5)
 
 
 def test_from_far_away_the_levels_stand_in_the_order_of_the_claims():
@@ -267,10 +277,10 @@ def test_with_the_best_constant_steps_the_slopes_are_those_of_the_theories(start
 def test_the_best_frozen_schedule_is_inside_the_grid_and_moves_with_the_horizon(method):
     for start in rates.STARTS[1:]:
         best = rates.best_frozen(method, start)
-        assert rates.TAUS[method][0] < best.tau[10_000] < rates.TAUS[method][-1]
+        assert rates.taus(method)[0] < best.tau[10_000] < rates.taus(method)[-1]
         runs = rates.stored("frozen", method, start=start).mean(axis=1)
         for T, row in best.iterrows():
-            assert row[rates.SEED_COLUMNS].mean() == pytest.approx(min(runs[tau, T] for tau in rates.TAUS[method]))
+            assert row[rates.SEED_COLUMNS].mean() == pytest.approx(min(runs[tau, T] for tau in rates.taus(method)))
 
 
 def test_a_run_that_is_not_stored_is_named():

@@ -8,8 +8,11 @@ import math
 import pandas as pd
 import pytest
 
-from bilevel_book.curves import at_marks, band, largest_rise, last_quarter_median, tuning_scores
+from bilevel_book import stored
+from bilevel_book.curves import at_marks, band, largest_rise
+from bilevel_book.paths import RESULTS
 from bilevel_core import experiments
+from bilevel_core.experiments.report import last_quarter_median, tuning_scores
 
 SLIDER = [10, 20, 30, 45, 60, 80, 100, 120, 150, 180, 210, 240, 270, 300]  # of chapter 9
 
@@ -17,13 +20,13 @@ SLIDER = [10, 20, 30, 45, 60, 80, 100, 120, 150, 180, 210, 240, 270, 300]  # of 
 @pytest.mark.checks("experiments:figure-1", "experiments:figure-2")
 @pytest.mark.parametrize("name", experiments.names())
 def test_every_run_of_the_full_size_is_stored_with_these_settings(name):
-    folder = experiments.results_folder() / name / "full"
+    folder = RESULTS / name / "full"
     assert [run.name for run in experiments.sweep(name, "full") if not experiments.is_stored(run, folder)] == []
 
 
 def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
     """The file says which values were chosen; the stored scores must say the same."""
-    table = experiments.read("hyper-representation", group="tuning")
+    table = stored.read("hyper-representation", group="tuning")
     scores = tuning_scores(table, "upper_loss")
     chosen = {"FdeHBO": "FdeHBO, tuned", "PZOBO-S": "PZOBO-S, tuned", "F2SA": "F2SA", "F3SA": "F3SA"}
     runs = experiments.sweep("hyper-representation", "full")
@@ -36,7 +39,7 @@ def test_the_settings_of_the_main_comparison_are_the_best_of_their_grids():
 
 
 def test_the_decay_of_eta_in_hyper_cleaning_is_the_best_of_three():
-    scores = tuning_scores(experiments.read("hyper-cleaning", group="tuning"), "train_loss")
+    scores = tuning_scores(stored.read("hyper-cleaning", group="tuning"), "train_loss")
     runs = experiments.sweep("hyper-cleaning", "full")
     options = {(run.group, run.label): run.options for run in runs}
     assert set(scores.solver) == {
@@ -61,9 +64,9 @@ def test_the_decay_of_eta_is_the_same_for_all_and_the_largest_that_was_tried():
 
 def test_seeds_of_the_tuning_are_not_those_of_the_report():
     for name in experiments.names():
-        plans = experiments.load(name)["sizes"]["full"]
-        tuned = {seed for plan in plans.values() if plan.get("grid") for seed in plan["seeds"]}
-        reported = {seed for plan in plans.values() if not plan.get("grid") for seed in plan["seeds"]}
+        plans = experiments.load(name).sizes["full"]
+        tuned = {seed for plan in plans.values() if plan.grid for seed in plan.seeds}
+        reported = {seed for plan in plans.values() if not plan.grid for seed in plan.seeds}
         assert not tuned & reported
 
 
@@ -72,7 +75,7 @@ def test_seeds_of_the_tuning_are_not_those_of_the_report():
 
 @pytest.fixture(scope="module")
 def representation():
-    return experiments.read("hyper-representation")
+    return stored.read("hyper-representation")
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +136,7 @@ def test_for_each_gradient_the_control_leads_and_fdehbo_is_behind(lenet_runs):
 
 @pytest.fixture(scope="module")
 def cleaning():
-    return experiments.read("hyper-cleaning")
+    return stored.read("hyper-cleaning")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,11 @@
 """Verdicts from curves that are written by hand."""
 
-import pandas as pd
 import pytest
 
-from bilevel_book.verdicts import Verdict, ahead, mean_and_range, thirty_marks, worst
+from bilevel_book import stored
+from bilevel_book.__main__ import main
+from bilevel_book.ledger import of_experiment
+from bilevel_book.verdicts import Verdict, ahead, thirty_marks, worst
 
 
 @pytest.mark.parametrize(
@@ -33,5 +35,14 @@ def test_the_marks_end_with_the_budget_and_leave_out_the_start():
     assert (marks[0], marks[-1]) == (2.0, 60.0)
 
 
-def test_mean_and_range():
-    assert mean_and_range(pd.Series([1.0, 3.0])) == "2.000 (1.000 to 3.000)"
+def test_the_command_prints_every_claim_with_its_verdict(capsys):
+    assert main(["verdicts", "hyper-representation"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n[") == len(of_experiment("hyper-representation", stored.read("hyper-representation")))
+    assert "[holds] FdeHBO converges much faster than F2SA (Section 4.1, Figure 1)" in printed
+
+
+def test_without_results_the_command_says_how_to_make_them(tmp_path, capsys):
+    assert main(["verdicts", "hyper-cleaning", "--results", str(tmp_path)]) == 2
+    command = f"python -m bilevel_core reproduce hyper-cleaning --size full --results {tmp_path}"
+    assert f"run `{command}` first" in capsys.readouterr().err

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from bilevel_book.curves import at_marks, band, largest_rise, last_quarter_median, shared_end
+from bilevel_book.curves import at_marks, band, largest_rise, shared_end
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.registry import judge
-from bilevel_book.verdicts import Claim, ahead, decided, mean_and_range, thirty_marks, worst
+from bilevel_book.verdicts import Claim, ahead, decided, thirty_marks, worst
 from bilevel_core.experiments import paper_settings
+from bilevel_core.experiments.report import last_quarter_median, mean_and_range
 
 OTHERS = ("reverse", "SUSTAIN", "MRBO", "VRBO", "BSA")
 THE_OTHERS = f"{', '.join(OTHERS[:-1])} and {OTHERS[-1]}"

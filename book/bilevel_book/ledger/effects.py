@@ -3,16 +3,15 @@
 The yardstick is the range of the seeds of the unchanged setting.
 """
 
-import json
 from dataclasses import dataclass
 
 import pandas as pd
 
-from bilevel_book.curves import at_marks, shared_end, tuning_scores
+from bilevel_book.curves import at_marks, shared_end
 from bilevel_book.labels import CLEANING, REPRESENTATION, label, select
 from bilevel_book.ledger.registry import Registry
-from bilevel_book.paths import RESULTS
-from bilevel_book.verdicts import mean_and_range
+from bilevel_book.released.stored import runs_of
+from bilevel_core.experiments.report import mean_and_range, tuning_scores
 
 Lines = tuple[str, ...]
 effect = Registry("effect")  # returns lines
@@ -168,16 +167,12 @@ def of_released(group: str, column: str, labels: list[str]) -> Lines:
 
     `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
     """
-    files = sorted((RESULTS / "released" / group).glob("*_0.json"))
-    runs = {json.loads(file.read_text())["run"]["label"]: pd.read_csv(file.with_suffix(".csv")) for file in files}
     lines = []
     for name in labels:
-        if name not in runs:
-            raise ValueError(f"released/{group} has no label {name!r}; it has {', '.join(map(repr, runs))}")
-        step = min(runs[each].step.max() for each in (name, "correct"))
-        now, then = (runs[each].set_index("step")[column][step] for each in (name, "correct"))
+        now, then = (runs_of(group, each).set_index("step")[column] for each in (name, "correct"))
+        step = min(now.index.max(), then.index.max())
         lines.append(
-            f"{name}: {column.replace('_', ' ')} of stocBiO {now:.3f} instead of {then:.3f}, after {step} outer "
-            "steps (one seed)"
+            f"{name}: {column.replace('_', ' ')} of stocBiO {now[step]:.3f} instead of {then[step]:.3f}, after {step} "
+            "outer steps (one seed)"
         )
     return tuple(lines)

@@ -42,4 +42,4 @@ def complete(experiment: str) -> pd.DataFrame:
             f"{len(missing)} of {len(runs)} runs of {experiment} are not stored, the first is {missing[0]}: "
             f"run `python -m bilevel_core reproduce {experiment}`"
         )
-    return experiments.read(experiment, folder=RESULTS)
+    return experiments.read(experiment, RESULTS)

@@ -5,7 +5,8 @@ import pandas as pd
 from bilevel_book.curves import at_marks, band, largest_rise, shared_end
 from bilevel_book.labels import REPRESENTATION, select
 from bilevel_book.ledger.registry import judge
-from bilevel_book.verdicts import Claim, Verdict, ahead, decided, mean_and_range, thirty_marks
+from bilevel_book.verdicts import Claim, Verdict, ahead, decided, thirty_marks
+from bilevel_core.experiments.report import mean_and_range
 from bilevel_core.problems.hyper_representation import lenet
 
 OURS, RIVALS = "FdeHBO", ("PZOBO-S", "F2SA", "F3SA")

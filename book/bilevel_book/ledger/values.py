@@ -40,13 +40,13 @@ def default(method: str, name: str) -> str:
 @value
 def option(experiment: str, name: str) -> str:
     """An option of the problem."""
-    return shown(load(experiment)["options"][name])
+    return shown(load(experiment).options[name])
 
 
 @value
 def seconds(experiment: str) -> str:
     """The budget of the main comparison."""
-    return shown(load(experiment)["sizes"]["full"]["main"]["seconds"])
+    return shown(load(experiment).sizes["full"]["main"].seconds)
 
 
 @value

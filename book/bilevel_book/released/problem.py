@@ -8,7 +8,7 @@
     unseeded      start and draws use the global generator; the seed names the run and nothing else
 
 With `renoise` the labels are state that the problem changes, so it is not pure. `start` puts them back, hence equal
-runs are equal, but a run that is resumed from a checkpoint would begin again with fresh labels: do not resume one.
+runs are equal, and `state_dict` holds them, hence a run that is resumed from a checkpoint goes on as if never stopped.
 """
 
 import torch
@@ -33,11 +33,12 @@ class ReleasedCleaning(HyperCleaning):
         unseeded: bool = False,
         noise: float = 0.1,
         seed: int = 0,
-        **options,
+        batch_size: int = 100,
+        C: float = 0.001,
     ):
         if upper_from not in POOLS:
             raise ValueError(f"upper_from must be one of {', '.join(POOLS)}, got {upper_from!r}")
-        super().__init__(noise=noise, seed=seed, **options)
+        super().__init__(noise, seed, batch_size, C)
         self.renoise, self.averaged, self.unseeded, self.noise, self.seed = renoise, averaged, unseeded, noise, seed
         own, self.shared = POOLS[upper_from]
         mnist, pixels = load_mnist(), self.lower_set.pixels
@@ -49,6 +50,14 @@ class ReleasedCleaning(HyperCleaning):
         self.noisy_labels = self.lower_set.labels.clone() if self.renoise else self.drawn_once
         self.shifts = torch.Generator().manual_seed(self.seed)  # its own, so that batches are those of a correct run
         return super().start(self._source(generator))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """How the labels stand, and the generator that shifts them."""
+        return {"labels": self.noisy_labels, "shifts": self.shifts.get_state()}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        self.noisy_labels = state["labels"]
+        self.shifts.set_state(state["shifts"])
 
     def sample(self, generator: torch.Generator) -> Samples:
         generator, size = self._source(generator), (self.batch_size,)

@@ -1,0 +1,32 @@
+"""Experiments: a TOML file describes a sweep of runs; every run ends as a CSV (its history) and a JSON (all about it).
+
+A file has one table of methods for each group of runs, and says for each size which groups are run and how long:
+
+    problem = "HyperRepresentation"
+    options = { batch_size = 256 }                          # of the problem
+    columns = ["upper_loss"]                                # what the report shows
+    [sizes.full]
+    main = { seconds = 300, seeds = [0, 1, 2] }             # or steps; every and rows as in `run`
+    held_out = { methods = "main", problem = { held_out = true }, seconds = 120, seeds = [0] }
+    slow = { methods = "main", only = ["FdeHBO"], settings = { alpha = 0.001 }, steps = 100, seeds = [0] }
+    tuning = { seconds = 60, seeds = [100], grid = true }   # lists of values: every combination is a run
+    [main.FdeHBO]                                           # a label; the solver of that name, or `solver = ...`
+    alpha = 0.008
+    [main."FdeHBO, delta 1"]
+    like = "FdeHBO"                                         # the options of that label in `main`, then changed
+    delta = 1.0
+
+What a group says of the problem or of the settings holds for all its methods. A rate may be a schedule: a table with
+c, w, p, cap is a Power, one with values, at are Steps. Problems that draw their data from a `seed` get the seed of the
+run. A problem is one of `bilevel_core.problems` and a solver one of `SOLVERS`, or either is "package.module:Class".
+"""
+
+from bilevel_core.experiments.files import Experiment, load, names
+from bilevel_core.experiments.plan import Run, paper_settings, sweep
+from bilevel_core.experiments.running import perform, reproduce
+from bilevel_core.experiments.storing import is_stored, read, store
+
+__all__ = [
+    "Experiment", "Run", "is_stored", "load", "names", "paper_settings", "perform", "read", "reproduce", "store",
+    "sweep",
+]  # fmt: skip

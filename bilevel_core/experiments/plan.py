@@ -1,0 +1,109 @@
+"""What is to be run: the runs of an experiment."""
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from bilevel_core.experiments.checks import at, find_class, known, parameters
+from bilevel_core.experiments.files import PROBLEMS, Experiment, Group, Options, load, with_schedules
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.solvers import SOLVERS, Solver
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a sweep; everything in it is plain data, so that it can be compared, stored and sent to a worker."""
+
+    experiment: str
+    group: str
+    label: str
+    solver: str
+    options: Options
+    problem: str
+    problem_options: Options
+    seed: int
+    budget: Options
+
+    @property
+    def name(self) -> str:
+        """group/label_seed, as a file name."""
+        return f"{self.group}/{re.sub(r'[^A-Za-z0-9.]+', '_', self.label).strip('_')}_{self.seed}"
+
+    @cached_property
+    def as_json(self) -> Options:
+        """As it comes back from a JSON, which has no infinity."""
+        content: Options = json.loads(json.dumps(asdict(self)), parse_constant=lambda constant: "inf")
+        return content
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with anything that changes the run."""
+        return hashlib.sha256(json.dumps(self.as_json).encode()).hexdigest()[:12]
+
+    def make_solver(self) -> Solver[Any]:
+        solver: Solver[Any] = find_class(self.solver, SOLVERS, Solver)(**with_schedules(self.options))
+        return solver
+
+    def make_problem(self) -> BilevelProblem:
+        needs_seed = "seed" in parameters(find_class(self.problem, PROBLEMS, BilevelProblem))
+        options = ({"seed": self.seed} if needs_seed else {}) | self.problem_options
+        return _problem(self.problem, json.dumps(options))
+
+
+@lru_cache(maxsize=2)
+def _problem(name: str, options: str) -> BilevelProblem:
+    problem: BilevelProblem = find_class(name, PROBLEMS, BilevelProblem)(**json.loads(options))
+    return problem
+
+
+def paper_settings(experiment: str, solver: str) -> Options:
+    """The keyword arguments of a method in the main comparison of an experiment.
+
+    What the paper states is as it states it; for the rest the experiment's file says what was chosen and why.
+    """
+    main = load(experiment).tables["main"]
+    return with_schedules(main[known(solver, main, f"method of {experiment}")].options)
+
+
+def sweep(
+    experiment: str | os.PathLike[str], size: str, groups: list[str] | None = None, labels: list[str] | None = None
+) -> list[Run]:
+    """All runs of an experiment at one size, or those of some groups and labels, each checked before any is started."""
+    file = load(experiment)
+    plan = file.sizes[known(size, file.sizes, f"size of {file.name}")]
+    runs = [run for name, group in plan.items() for run in _runs(file, name, group)]
+    for run in runs:
+        with at(f"{file.name}, {run.group}, {run.label}"):
+            run.make_solver()
+    for name, count in Counter(run.name for run in runs).items():
+        if count > 1:
+            raise ValueError(f"{count} runs of {file.name} would be stored as {name}: give them other labels")
+    for group in groups or []:
+        known(group, plan, f"group of {file.name}, size {size},")
+    for label in labels or []:
+        known(label, dict.fromkeys(run.label for run in runs), f"label of {file.name}, size {size},")
+    return [run for run in runs if run.group in (groups or [run.group]) and run.label in (labels or [run.label])]
+
+
+def _runs(file: Experiment, name: str, group: Group) -> Iterator[Run]:
+    table = file.tables[group.methods]
+    for seed, label in itertools.product(group.seeds, group.only):
+        method = table[label]
+        options, problem = method.options | group.settings, file.options | method.problem | group.problem
+        for full, chosen in _combinations(label, options) if group.grid else [(label, options)]:
+            yield Run(file.name, name, full, method.solver, chosen, file.problem, problem, seed, group.budget)
+
+
+def _combinations(label: str, options: Options) -> Iterator[tuple[str, Options]]:
+    """One (label, options) for every combination of the values in lists."""
+    lists = {key: value for key, value in options.items() if isinstance(value, list)}
+    for values in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, values, strict=True))
+        yield ", ".join([label, *(f"{key} {value}" for key, value in chosen.items())]), options | chosen

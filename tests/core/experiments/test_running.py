@@ -1,0 +1,145 @@
+"""Sweeps: each run is done once, whole, wherever it is done and however often it was interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from bilevel_core import SOLVERS
+from bilevel_core.experiments import is_stored, perform, reproduce, running, store, sweep
+
+TIMES = ["cpu_seconds", "wall_seconds"]
+TESTS = Path(__file__).parents[2]
+
+
+def content(folder):
+    """Every CSV, without its clocks."""
+    return {p.name: pd.read_csv(p).drop(columns=TIMES) for p in sorted(folder.rglob("*.csv"))}
+
+
+def assert_same(a, b):
+    assert a.keys() == b.keys()
+    for name in a:
+        pd.testing.assert_frame_equal(a[name], b[name], check_exact=True)
+
+
+def test_what_is_there_is_not_done_again_unless_its_settings_changed(write, folder):
+    runs = sweep(write(), "full", ["main"])
+    assert len(reproduce(runs, folder, progress=False)) == 6
+    assert reproduce(runs, folder, progress=False) == []
+    changed = sweep(write(("delta = 1.0", "delta = 0.5")), "full", ["main"])
+    assert {run.label for run in reproduce(changed, folder, progress=False)} == {"FdeHBO, delta 1"}
+
+
+def test_side_by_side_gives_what_one_by_one_gives(small, folder):
+    runs = sweep(small, "full")
+    reproduce(runs, folder / "one", jobs=1, progress=False)
+    reproduce(runs, folder / "two", jobs=2, progress=False)
+    assert_same(content(folder / "one"), content(folder / "two"))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_dask_cluster_gives_what_one_process_gives(small, folder):
+    distributed = pytest.importorskip("distributed")
+    runs = sweep(small, "full", ["main"])
+    reproduce(runs, folder / "one", progress=False)
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+    with cluster:
+        done = reproduce(runs, folder / "dask", dask=cluster.scheduler_address, progress=False)
+    assert len(done) == 6
+    assert_same(content(folder / "one"), content(folder / "dask"))
+
+
+def test_an_interrupted_run_resumes_to_the_same_history(small, folder, monkeypatch):
+    (run,) = sweep(small, "smoke", labels=["SOBA"])
+    straight = perform(run, str(folder / "straight"))[1]
+    steps = iter(range(13))
+
+    def step(self, problem, state, real=SOLVERS["SOBA"].step):
+        if next(steps, None) is None:
+            raise KeyboardInterrupt
+        return real(self, problem, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SOLVERS["SOBA"], "step", step)
+        with pytest.raises(KeyboardInterrupt):
+            perform(run, str(folder))
+    assert not is_stored(run, folder)
+    _, history, facts = perform(run, str(folder))
+    pd.testing.assert_frame_equal(history.drop(columns=TIMES), straight.drop(columns=TIMES), check_exact=True)
+    store(run, history, facts, folder)
+    assert is_stored(run, folder)
+
+
+def test_a_killed_sweep_goes_on(write, folder, tmp_path):
+    """kill -9 while two workers run, then the same sweep again: the files are those of a sweep that was left alone."""
+    gate = tmp_path / "gate"  # runs halt after 25 draws, so both workers are in the middle of one when they are killed
+    path = write(
+        ('problem = "Quadratic"', 'problem = "core.experiments.waiting:Waiting"'),
+        ("options = { noise = 0.5 }", f'options = {{ gate = "{gate}", after = 25 }}'),
+    )
+    script = textwrap.dedent(f"""
+        import pathlib
+        from bilevel_core.experiments import reproduce, sweep
+        reproduce(sweep({path!r}, "full", ["main"]), pathlib.Path({str(folder)!r}), jobs=2)
+    """)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True, env=environment
+    )
+    while len(list(folder.rglob("*.ckpt"))) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert list(folder.rglob("*.ckpt"))
+    assert not list(folder.rglob("*.csv"))
+    gate.touch()
+    runs = sweep(path, "full", ["main"])
+    assert len(reproduce(runs, folder, progress=False)) == 6
+    reproduce(runs, folder / "straight", progress=False)
+    assert_same(content(folder / "main"), content(folder / "straight" / "main"))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with one commit, in which the library seems to lie; and git in it."""
+    environment = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    author = ("-c", "user.name=nobody", "-c", "user.email=nobody@example.org")
+
+    def git(*arguments):
+        command = ["git", *author, *arguments]
+        return subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=True, capture_output=True)
+
+    git("init", "-q")
+    (tmp_path / "running.py").write_text("first")
+    monkeypatch.setattr(running, "__file__", str(tmp_path / "running.py"))
+    running.commit.cache_clear()
+    yield git
+    running.commit.cache_clear()
+
+
+def test_the_commit_is_that_of_the_checkout(checkout, tmp_path):
+    assert running.commit() is None  # a checkout, but the library is no part of it
+    checkout("add", "running.py")
+    checkout("commit", "-q", "-m", "first")
+    running.commit.cache_clear()
+    head = checkout("rev-parse", "HEAD").stdout.decode().strip()
+    assert running.commit() == head
+    (tmp_path / "result.csv").write_text("a new file changes nothing")
+    (tmp_path / "running.py").write_text("second")
+    running.commit.cache_clear()
+    assert running.commit() == f"{head}-dirty"
+
+
+def test_without_git_there_is_no_commit(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    running.commit.cache_clear()
+    assert running.commit() is None
+    running.commit.cache_clear()

@@ -1,0 +1,60 @@
+"""python -m bilevel_core: it runs, reports and explains."""
+
+import pytest
+
+from bilevel_core.__main__ import main
+
+FILE = """
+problem = "Quadratic"
+columns = ["objective"]
+[sizes.smoke]
+main = { steps = 20, seeds = [0, 1], every = 5 }
+tuning = { steps = 20, seeds = [7], grid = true }
+[main.SOBA]
+alpha = 0.05
+[tuning.SOBA]
+alpha = [0.01, 0.1]
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    (tmp_path / "small.toml").write_text(FILE)
+    return str(tmp_path / "small.toml")
+
+
+def test_it_runs_what_is_not_there_and_reports_it(small, tmp_path, capsys):
+    folder = str(tmp_path / "results")
+    assert main(["reproduce", small, "--results", folder]) == 0
+    assert "4 runs done, 0 were there already" in capsys.readouterr().out
+    assert main(["reproduce", small, "--results", folder]) == 0
+    assert "0 runs done, 4 were there already" in capsys.readouterr().out
+    assert main(["report", small, "--results", folder]) == 0  # of the same size, by default
+    told = capsys.readouterr().out
+    assert told.index("main") < told.index("SOBA") < told.index("tuning") < told.index("SOBA, alpha 0.1")
+    assert not list((tmp_path / "results").rglob("*.png"))
+
+
+def test_results_are_kept_in_the_current_folder(small, tmp_path, capsys, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert main(["reproduce", small, "--label", "SOBA"]) == 0
+    assert (tmp_path / "elsewhere" / "results" / "small" / "smoke" / "main" / "SOBA_0.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["reproduce", "great"],
+            "unknown experiment (or give the path of a TOML file) 'great'; known are hyper-cleaning",
+        ),
+        (["reproduce", "SMALL", "--size", "huge"], "unknown size of small 'huge'; known are smoke"),
+        (["reproduce", "SMALL", "--jobs", "0"], "--jobs must be at least 1, got 0"),
+        (["report", "SMALL"], "small.toml --size smoke --results FOLDER` first"),
+    ],
+)
+def test_what_cannot_be_done_is_explained(small, tmp_path, capsys, given, message):
+    folder = str(tmp_path / "nothing")
+    assert main([small if part == "SMALL" else part for part in given] + ["--results", folder]) == 2
+    assert message.replace("FOLDER", folder) in capsys.readouterr().err
