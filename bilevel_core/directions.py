@@ -24,6 +24,7 @@ from torch import Tensor
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
+Partial = Callable[[Tensor, Any], Callable[[Tensor], Tensor]]  # problem.upper_at or problem.lower_at
 LossFunction = Callable[[Tensor, Tensor, Any], Tensor]  # problem.upper or problem.lower
 
 
@@ -57,9 +58,10 @@ class Loss:
     The graph at the last y (the same tensor) is kept: further derivatives there need no further forward pass.
     """
 
-    def __init__(self, name: str, at: Callable[[Tensor, Any], Callable[[Tensor], Tensor]], x: Tensor, batch: Any):
+    def __init__(self, name: str, at: Partial, x: Tensor, batch: Any):
         self.name, self.x, self.at, self.batch = name, x, at, batch
         self.given: Tensor | None = None
+        self.slope: Tensor | None = None
 
     def __call__(self, y: Tensor) -> Tensor:
         """The loss itself."""
@@ -119,7 +121,7 @@ class Loss:
         """grad_y of the loss as something to be differentiated again."""
         self._forward(y)
         if self.slope is None:
-            (self.slope,) = _grad(self.value, self.y, differentiable=True)
+            self.slope = _grad(self.value, self.y, differentiable=True)[0]
         return self.slope
 
 
@@ -145,15 +147,13 @@ def exact_at(problem: BilevelProblem, points: Sequence[Point], samples: Samples 
         return [_from_three_draws(problem, point, samples) for point in points]
     x, y, v = _leaves(points)
     with torch.enable_grad():
-        f = _total("upper", [problem.upper_at(a, samples.upper)(b) for a, b in zip(x, y, strict=True)])
-        g = _total("lower", [problem.lower_at(a, samples.lower)(b) for a, b in zip(x, y, strict=True)])
-        gradients = _grad(f, *x, *y)
-        g_y = _grad(g, *y, differentiable=True)
-        products = _grad(g_y, *x, *y, towards=v)  # one double backward gives both
+        f = _values("upper", problem.upper_at, samples.upper, x, y)
+        g_y = _grad(_values("lower", problem.lower_at, samples.lower, x, y), *y, differentiable=True)
+        # One backward pass of  < g_y, v > - f  gives d_v in y and, with a minus, d_x in x.
+        found = _grad([*g_y, *f], *x, *y, towards=[*v, *(-torch.ones_like(value) for value in f)])
     n = len(points)
     count(gradients=3 * n, Hv=n, Jv=n)
-    parts = zip(g_y, gradients, gradients[n:], products, products[n:], strict=False)
-    return [Directions(d.detach(), Hv - f_y, f_x - Jv) for d, f_x, f_y, Jv, Hv in parts]
+    return [Directions(d.detach(), d_v, -e) for d, e, d_v in zip(g_y, found, found[n:], strict=False)]
 
 
 def finite_difference(
@@ -176,11 +176,11 @@ def finite_difference_at(
     x, y, v = _leaves(points)
     up, down = ([_leaf(b + step * c) for b, c in zip(y, v, strict=True)] for step in (delta, -delta))
     with torch.enable_grad():
-        f = _total("upper", [problem.upper_at(a, samples.upper)(b) for a, b in zip(x, y, strict=True)])
+        f = _values("upper", problem.upper_at, samples.upper, x, y)
         rows = [_lower_at_each(problem, a, ys, samples.lower) for a, *ys in zip(x, y, up, down, strict=True)]
-        g_y = _grad(_total("lower", [g for g, _, _ in rows]), *y, retain=True)  # stops at y: visits nothing of x alone
-        difference = _total("lower", [g_up - g_down for _, g_up, g_down in rows]) / (2 * delta)
-        found = _grad(f - difference, *x, *y, *up, *down)
+        g_y = _grad([g for g, _, _ in rows], *y, retain=True)  # stops at y: nothing that depends on x alone is visited
+        quotients = [(g_up - g_down) / (2 * delta) for _, g_up, g_down in rows]
+        found = _grad([a - b for a, b in zip(f, quotients, strict=True)], *x, *y, *up, *down)
     n = len(points)
     count(gradients=7 * n)
     parts = zip(g_y, found, found[n:], found[2 * n :], found[3 * n :], strict=False)
@@ -194,7 +194,8 @@ def hessian_vector(
     _check_point(x, y, v)
     if delta is None:
         return lower_loss(problem, x, batch, fixed=True).hessian_vector(y, v)
-    return sum(_central_difference(problem, x.detach(), y, v, batch, delta, of="y"))
+    up, down = _central_difference(problem, x.detach(), y, v, batch, delta, of="y")
+    return up + down
 
 
 def jacobian_vector(
@@ -271,9 +272,9 @@ def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], bat
     return [lower(y) for y in ys]
 
 
-def _total(name: str, values: Sequence[Tensor]) -> Tensor:
-    first, *others = (check_scalar(name, value) for value in values)
-    return sum(others, first)
+def _values(name: str, at: Partial, batch: Any, x: Sequence[Tensor], y: Sequence[Tensor]) -> list[Tensor]:
+    """A loss at several points on one batch."""
+    return [check_scalar(name, at(a, batch)(b)) for a, b in zip(x, y, strict=True)]
 
 
 def _leaves(points: Sequence[Point]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:

@@ -90,15 +90,14 @@ class HyperCleaning(BilevelProblem):
 
     def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         pixels, labels = rows(self.upper_set.pixels, batch), rows(self.upper_set.labels, batch)
-        return lambda y: cross_entropy(class_scores(y, pixels), labels)
+        return lambda y: log_likelihoods(y, pixels, labels).mean().neg()
 
     def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         pixels, labels = rows(self.lower_set.pixels, batch), rows(self.noisy_labels, batch)
         weights = torch.sigmoid(rows(x, batch))
 
         def lower(y: Tensor) -> Tensor:
-            losses = cross_entropy(class_scores(y, pixels), labels, reduction="none")
-            return weights @ losses / len(losses) + self.C * (y @ y)
+            return self.C * (y @ y) - (weights * log_likelihoods(y, pixels, labels)).mean()
 
         return lower
 
@@ -135,8 +134,13 @@ def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def class_scores(w: Tensor, pixels: Tensor) -> Tensor:
-    """pixels W', as the transpose of W pixels': the same numbers in half the time, for a W of few rows."""
-    return (w.view(10, -1) @ pixels.T).T
+    """One row a class: W pixels', which is twice as fast as its transpose for a W of few rows."""
+    return w.view(10, -1) @ pixels.T
+
+
+def log_likelihoods(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
+    """The logarithm of the probability of each label, minus its cross-entropy; cheap to differentiate twice."""
+    return class_scores(w, pixels).log_softmax(0).gather(0, labels[None]).squeeze(0)
 
 
 def rows(table: Tensor, batch: Tensor | slice) -> Tensor:

@@ -63,9 +63,9 @@ class FMBO(SingleLoop[MomentumState]):
 
         # 1. The three directions here and at the previous point, on the same samples (only here when eta = 1).
         points = [point] if eta == 1 else [point, state.before]
-        now, *before = self.directions(problem, points, self.draw(problem, generator), t)
+        d, *then = self.directions(problem, points, self.draw(problem, generator), t)
         # 2. Recursive momentum.
-        h = recursive_momentum(now, state.h, before[0], eta) if before else now
+        h = recursive_momentum(d, state.h, then[0], eta) if then else d
         # 3. One step of each variable, all from the time-t point.
         x, y, v = point
         return state.moved(y=y - beta * h.y, v=project(v - lam * h.v, r_v), x=x - alpha * h.x, before=point, h=h)
