@@ -214,7 +214,7 @@ def project(v: Tensor, radius: float) -> Tensor:
         raise ValueError(f"the radius r_v must be positive, got {radius}")
     norm = torch.linalg.vector_norm(v)
     # The nudge keeps ||v|| <= radius true in floating point, where v * (radius / norm) may round upwards.
-    return torch.where(norm > radius, v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm), v)
+    return v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm) if norm > radius else v
 
 
 def grad_x(loss: LossFunction, x: Tensor, y: Tensor, batch: Any) -> Tensor:

@@ -73,12 +73,6 @@ class Modules(BilevelProblem):
     def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
         return self.inner(y, self.features(x, inputs))
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return Modules.upper_at(self, x, batch)(y)
-
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return Modules.lower_at(self, x, batch)(y)
-
     def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         return self._loss_at(x, self.upper_data, batch)
 

@@ -82,12 +82,6 @@ class HyperCleaning(BilevelProblem):
     def size(self, batch: Tensor | slice) -> int:
         return batch.stop if isinstance(batch, slice) else len(batch)
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return HyperCleaning.upper_at(self, x, batch)(y)
-
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return HyperCleaning.lower_at(self, x, batch)(y)
-
     def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         pixels, labels = rows(self.upper_set.pixels, batch), rows(self.upper_set.labels, batch)
         return lambda y: log_likelihoods(y, pixels, labels).mean().neg()
@@ -103,7 +97,7 @@ class HyperCleaning(BilevelProblem):
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
-        logits = {name: class_scores(y, images.pixels) for name, images in self._sets().items()}
+        logits = {name: class_scores(y, images.pixels).T for name, images in self._sets().items()}
         losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
         weights = torch.sigmoid(x)
         numbers = losses | {

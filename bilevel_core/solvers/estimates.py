@@ -81,7 +81,7 @@ def recursive_momentum(now: Estimate, past: Estimate, before: Estimate, eta: flo
     """
 
     def blend(d: Any, h: Any, b: Any) -> Any:
-        return d + (1 - eta) * (h - b)
+        return torch.add(d, h - b, alpha=1 - eta)
 
     parts: Any = now, past, before
     return blend(*parts) if isinstance(now, Tensor) else type(parts[0])(*map(blend, *parts))

@@ -11,7 +11,7 @@ and G as in MRBO. Cost of a step: 2 (inner + 1) times (3 gradients, Q H v, 1 J v
 period starts.
 
 The paper has a large batch where we take the mean of `large` draws, which is the same. Its released code writes
-and reads different blocks of the weights; this follows the paper.
+and reads different blocks of the weights, and returns a y one step past its estimates; this follows the paper.
 """
 
 from torch import Generator, Tensor
