@@ -6,27 +6,14 @@ Floor of exact products on hyper-cleaning: the six matrix products that any impl
 pixels that it has to gather. A step of FMBO with momentum takes the directions at two points: its floor is twice that.
 """
 
-import statistics
-import time
-from collections.abc import Callable
-
 import torch
 
 from bilevel_core import FMBO
 from bilevel_core.directions import exact, finite_difference, grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.problems import HyperCleaning, HyperRepresentation
-
-
-def side_by_side(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median CPU seconds of each, the candidates taking turns so that a slow moment of the machine hits all."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(rounds):
-        for name, call in candidates.items():
-            start = time.process_time()
-            call()
-            times[name].append(time.process_time() - start)
-    return {name: statistics.median(spent) for name, spent in times.items()}
+from clock import side_by_side
+from floors import bare_products
 
 
 def a_point(problem: BilevelProblem):
@@ -48,13 +35,6 @@ def naive(problem: BilevelProblem, x, y, v, samples, delta):
     Jv = (grad_x(problem.lower, x, up, lower) - grad_x(problem.lower, x, down, lower)) / (2 * delta)
     d_y = grad_y(problem.lower, x, y, lower)
     return d_y, Hv - grad_y(problem.upper, x, y, samples.upper), grad_x(problem.upper, x, y, samples.upper) - Jv
-
-
-def bare_products(problem: HyperCleaning, y, v, samples):
-    lower, upper = problem.lower_set.pixels[samples.lower], problem.upper_set.pixels[samples.upper]
-    W, V = y.view(10, -1), v.view(10, -1)
-    forward = lower @ W.T, upper @ W.T, lower @ V.T
-    return [a.T @ pixels for a, pixels in zip(forward, (lower, upper, lower), strict=True)]
 
 
 def report(title: str, times: dict[str, float]) -> None:
