@@ -25,17 +25,19 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("torch", "numpy", "bilevel-core", "torchopt", "higher", "betty-ml")
 
 
-def side_by_side(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+def side_by_side(
+    candidates: dict[Any, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.process_time
+) -> dict[Any, float]:
     """Median CPU seconds of one call of each. They take turns, so that a slow moment of the machine hits all of them;
     a first call of each is not timed."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
+    times: dict[Any, list[float]] = {name: [] for name in candidates}
     for call in candidates.values():
         call()
     for _ in range(rounds):
         for name, call in candidates.items():
-            start = time.process_time()
+            start = clock()
             call()
-            times[name].append(time.process_time() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(spent) for name, spent in times.items()}
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bilevel_core import run
-from bilevel_core.problems import HyperRepresentation, Quadratic
+from bilevel_core.problems import HyperRepresentation, Quadratic, Valley
 from bilevel_core.problems.hyper_representation import MEAN, STD
 from bilevel_core.solvers import SOLVERS
 from clock import fresh_side_by_side, side_by_side
@@ -193,23 +193,30 @@ def runner(rounds: int, steps: int = 1000) -> Iterator[Row]:
 
 
 def frame(frames: int) -> Iterator[Row]:
-    """One stored frame of the first slider of Chapter 1: drawn, turned into a picture, quantised, compressed."""
+    """One stored frame of each slider of Chapter 1: drawn, turned into a picture, quantised, compressed."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    from bilevel_book.figures import slice_of_lower
+    from bilevel_book.figures import slice_of_lower, step_by_step
     from bilevel_book.sliders import explore
-    from bilevel_core.problems import Valley
 
-    valley = Valley()
-    slider = explore(lambda x: slice_of_lower(valley, x), alt="", x=[k / 10 for k in range(-26, 24, 2)])
-    slider.frame([0])  # makes the palette, once for all
-    spent = []
-    for at in range(1, frames + 1):
-        start = time.process_time()
-        slider.frame([at])
-        spent.append(time.process_time() - start)
-        plt.close("all")
-    yield Row("a stored frame", "chapter 1", "", statistics.median(spent), "s", 0.2)
+    valley, solver = Valley(), SOLVERS["FdeHBO"]()
+    path = [solver.init(valley)]
+    for _ in range(60):
+        path.append(solver.step(valley, path[-1]))
+    sliders = {
+        "one panel": explore(lambda x: slice_of_lower(valley, x), alt="", x=[k / 10 for k in range(-20, 20)]),
+        "three panels": explore(lambda t: step_by_step(valley, path, t), alt="", t=range(40)),
+    }
+    for name, slider in sliders.items():
+        at = iter(range(40))
+        slider.frame([next(at)])  # makes the palette, once for all
+
+        def one(slider=slider, at=at) -> None:
+            slider.frame([next(at)])
+            plt.close("all")
+
+        seconds = side_by_side({name: one}, frames)[name]
+        yield Row("a stored frame", name, "", seconds, "s", 0.2)

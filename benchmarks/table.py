@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -64,8 +63,11 @@ def number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.3g}"
 
 
-def store(rows: Iterable[Row], name: str, about: dict[str, Any], folder: Path = FOLDER) -> None:
-    """NAME.csv, and NAME.json that says where and how it was measured."""
-    table = pd.DataFrame([asdict(row) | {"met": row.met} for row in rows])
-    write_atomically(folder / f"{name}.csv", table.to_csv(index=False, float_format="%.4g").encode())
-    write_atomically(folder / f"{name}.json", (json.dumps(about, indent=1) + "\n").encode())
+def store(rows: Iterable[Row], name: str, about: dict[str, Any]) -> None:
+    keep(pd.DataFrame([asdict(row) | {"met": row.met} for row in rows]), name, about)
+
+
+def keep(table: pd.DataFrame, name: str, about: dict[str, Any]) -> None:
+    """NAME.csv, and NAME.json that says where and how it was measured, in results/cost."""
+    write_atomically(FOLDER / f"{name}.csv", table.to_csv(index=False, float_format="%.4g").encode())
+    write_atomically(FOLDER / f"{name}.json", (json.dumps(about, indent=1) + "\n").encode())
