@@ -2,14 +2,14 @@
 
 import math
 
-import overheads
 import pandas as pd
-import peers
 import pytest
-import scaling
 import torch
 from torch import nn
 
+import overheads
+import peers
+import scaling
 from bilevel_core.problem import check_problem
 from bilevel_core.problems import Quadratic
 
