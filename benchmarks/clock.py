@@ -11,6 +11,7 @@ import math
 import os
 import platform
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).resolve().parent.parent
+PROC = Path("/proc/self/status")
 PACKAGES = ("torch", "numpy", "bilevel-core", "torchopt", "higher", "betty-ml")
 
 
@@ -50,25 +52,29 @@ def peak_megabytes(call: Callable[[], object]) -> float:
         Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew, from here
     except OSError:
         return math.nan
-    before = _status("VmRSS")
+    before = _kilobytes("VmRSS", PROC.read_text())
     call()
-    return (_status("VmHWM") - before) / 1024
+    return (_kilobytes("VmHWM", PROC.read_text()) - before) / 1024
 
 
-def _status(name: str) -> int:
-    """A line of /proc/self/status, in kilobytes."""
-    return int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text()).group(1))
+def _kilobytes(name: str, status: str) -> int:
+    return int(re.search(rf"{name}:\s+(\d+)", status).group(1))
 
 
 def fresh(code: str) -> dict[str, float]:
     """CPU seconds and peak megabytes of a new Python that runs `code`, one thread, from its start to its end."""
+    # The new process tells its peak itself: what the system reports to the parent includes the parent's own.
+    tell = "import atexit; atexit.register(lambda: print(open('/proc/self/status').read()))\n" if PROC.exists() else ""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"a fresh Python failed on: {code}")
-    return {"seconds": used.ru_utime + used.ru_stime, "megabytes": used.ru_maxrss / 1024}
+    done = subprocess.run(
+        [sys.executable, "-c", tell + code], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(f"a fresh Python failed on {code!r}: {done.stderr}")
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"seconds": seconds, "megabytes": _kilobytes("VmHWM", done.stdout) / 1024 if tell else math.nan}
 
 
 def fresh_side_by_side(codes: dict[str, str], rounds: int) -> dict[str, dict[str, float]]:
