@@ -80,27 +80,24 @@ def _read(path: Path) -> Tensor:
 
 def _fetch(root: Path) -> None:
     """Let torchvision download the files that are not right in `root`."""
-    wrong = []
-    for name in FILES:
+
+    def is_right(name: str) -> bool:
         try:
-            _read(root / f"{name}.gz")
+            return _read(root / f"{name}.gz") is not None
         except BadData:
-            wrong.append(f"{name}.gz")
-    if not wrong:
-        return
+            return False
+
     root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root) as folder:  # the same file system, so that each move is atomic
-        import_torchvision().datasets.MNIST(folder, download=True)
-        for name in wrong:
-            os.replace(Path(folder) / "MNIST" / "raw" / name, root / name)
+    if wrong := [f"{name}.gz" for name in FILES if not is_right(name)]:
+        with tempfile.TemporaryDirectory(dir=root) as folder:  # the same file system, so that each move is atomic
+            import_torchvision().datasets.MNIST(folder, download=True)
+            for name in wrong:
+                os.replace(Path(folder) / "MNIST" / "raw" / name, root / name)
 
 
 def import_torchvision() -> ModuleType:
-    """torchvision, also where its CUDA build meets a CPU-only torch.
-
-    Such a build registers its operators `nms` and `qnms` in a binary that needs CUDA libraries; without it the
-    Python side fails on import, though nothing we use needs the operators. Declaring their names is enough.
-    """
+    """torchvision, also where its CUDA build meets a CPU-only torch: there two operators that nobody needs are missing,
+    and declaring their names is enough."""
     try:
         import torchvision
     except RuntimeError as error:

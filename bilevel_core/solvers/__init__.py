@@ -30,23 +30,10 @@ class _Solvers(dict[str, type[Solver[Any]]]):
 
 SOLVERS: dict[str, type[Solver[Any]]] = _Solvers(
     {
-        "FdeHBO": FdeHBO,
-        "FMBO": FMBO,
-        "SOBA": SOBA,
-        "FSLA": FSLA,
-        "AID-FP": AIDFP,
-        "reverse": Reverse,
-        "stocBiO": StocBiO,
-        "BSA": BSA,
-        "AmIGO": AmIGO,
-        "MRBO": MRBO,
-        "VRBO": VRBO,
-        "SUSTAIN": SUSTAIN,
-        "PZOBO-S": PZOBO,
-        "F2SA": F2SA,
-        "F3SA": F3SA,
-        "alternating": Alternating,
+        "FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "FSLA": FSLA, "AID-FP": AIDFP, "reverse": Reverse,
+        "stocBiO": StocBiO, "BSA": BSA, "AmIGO": AmIGO, "MRBO": MRBO, "VRBO": VRBO, "SUSTAIN": SUSTAIN,
+        "PZOBO-S": PZOBO, "F2SA": F2SA, "F3SA": F3SA, "alternating": Alternating,
     }
-)
+)  # fmt: skip
 
 __all__ = ["SOLVERS", "Solver", "State", *(method.__name__ for method in SOLVERS.values())]
