@@ -18,7 +18,7 @@ JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
 export OMP_NUM_THREADS = 1
 
-.PHONY: book lint check test lab notebooks reproduce cover clean
+.PHONY: bench book lint check test lab notebooks reproduce cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -50,6 +50,10 @@ reproduce: $(SETUP)
 	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
 	done
 	test $(SIZE) != full || for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
+
+# Costs over floors and peers, into results/cost: for an idle machine. Peers: benchmarks/requirements.txt.
+bench: $(SETUP)
+	$(RUN) benchmarks/bench.py
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

@@ -8,10 +8,14 @@
 
 `exact` takes H v and J v by automatic differentiation; `finite_difference` takes them from first-order
 gradients at y + delta v and y - delta v on the same batch (paper: def:H, def:J). Everything here is pure.
+
+A method that needs several derivatives at one x and on one batch asks `losses` for f and g there: what depends on x
+alone is computed once, and one forward pass at a y serves every derivative at that y.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +24,8 @@ from torch import Tensor
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
-Loss = Callable[[Tensor, Tensor, Any], Tensor]  # problem.upper or problem.lower
+Partial = Callable[[Tensor, Any], Callable[[Tensor], Tensor]]  # problem.upper_at or problem.lower_at
+LossFunction = Callable[[Tensor, Tensor, Any], Tensor]  # problem.upper or problem.lower
 
 
 class Directions(NamedTuple):
@@ -31,6 +36,14 @@ class Directions(NamedTuple):
     x: Tensor
 
 
+class Point(NamedTuple):
+    """x, y and v at one time."""
+
+    x: Tensor
+    y: Tensor
+    v: Tensor
+
+
 class ThreeSamples(NamedTuple):
     """Independent draws for the three directions: zeta for d_y, psi for d_v, xi for d_x."""
 
@@ -39,23 +52,108 @@ class ThreeSamples(NamedTuple):
     x: Samples
 
 
+class Loss:
+    """f or g at one x on one batch, as a function of y, with its derivatives.
+
+    The graph at the last y (the same tensor) is kept: further derivatives there need no further forward pass.
+    """
+
+    def __init__(self, name: str, at: Partial, x: Tensor, batch: Any):
+        self.name, self.x, self.at, self.batch = name, x, at, batch
+        self.given: Tensor | None = None
+        self.slope: Tensor | None = None
+
+    def __call__(self, y: Tensor) -> Tensor:
+        """The loss itself."""
+        self._forward(y)
+        return self.value.detach()
+
+    def grad_y(self, y: Tensor, keep: bool = False) -> Tensor:
+        """grad_y of the loss; `keep` its graph for products that will be asked for later."""
+        count(gradients=1)
+        self._forward(y)
+        if self.slope is None and not keep:
+            return _grad(self.value, self.y, retain=True)[0]
+        return self._slope(y).detach()
+
+    def grad_x(self, y: Tensor, minus: Tensor | None = None) -> Tensor:
+        """grad_x of the loss at y, or of its difference from that at another y, in one backward pass."""
+        count(gradients=1 if minus is None else 2)
+        self._forward(y)
+        with torch.enable_grad():
+            value = self.value if minus is None else self.value - check_scalar(self.name, self.of_y(minus.detach()))
+        return _grad(value, self.x, retain=True)[0]
+
+    def gradients(self, y: Tensor) -> tuple[Tensor, ...]:
+        """grad_x and grad_y in one backward pass."""
+        count(gradients=2)
+        self._forward(y)
+        return _grad(self.value, self.x, self.y, retain=True)
+
+    def hessian_vector(self, y: Tensor, v: Tensor) -> Tensor:
+        """H v."""
+        count(Hv=1)
+        return _grad(self._slope(y), self.y, retain=True, towards=v)[0]
+
+    def jacobian_vector(self, y: Tensor, v: Tensor) -> Tensor:
+        """J v."""
+        count(Jv=1)
+        return _grad(self._slope(y), self.x, retain=True, towards=v)[0]
+
+    def products(self, y: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        """H v and J v in one backward pass."""
+        count(Hv=1, Jv=1)
+        return _grad(self._slope(y), self.y, self.x, retain=True, towards=v)
+
+    def _forward(self, y: Tensor) -> None:
+        if self.given is not y:
+            self.given, self.y, self.slope = y, _leaf(y), None
+            with torch.enable_grad():
+                self.value = check_scalar(self.name, self.of_y(self.y))
+
+    @cached_property
+    def of_y(self) -> Callable[[Tensor], Tensor]:
+        """The loss as a function of y, with all that x alone decides computed, once it is asked for."""
+        with torch.enable_grad():
+            return self.at(self.x, self.batch)
+
+    def _slope(self, y: Tensor) -> Tensor:
+        """grad_y of the loss as something to be differentiated again."""
+        self._forward(y)
+        if self.slope is None:
+            self.slope = _grad(self.value, self.y, differentiable=True)[0]
+        return self.slope
+
+
+def losses(problem: BilevelProblem, x: Tensor, samples: Samples, fixed: bool = False) -> tuple[Loss, Loss]:
+    """f and g at one x on one draw, as functions of y; `fixed` promises that no derivative in x will be asked for."""
+    f = Loss("upper", problem.upper_at, x.detach() if fixed else _leaf(x), samples.upper)
+    return f, lower_loss(problem, x, samples.lower, fixed)
+
+
+def lower_loss(problem: BilevelProblem, x: Tensor, batch: Any, fixed: bool = False) -> Loss:
+    """g alone."""
+    return Loss("lower", problem.lower_at, x.detach() if fixed else _leaf(x), batch)
+
+
 def exact(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples | ThreeSamples) -> Directions:
     """The directions with exact products: 3 gradients, one H v, one J v."""
-    _check_point(x, y, v)
+    return exact_at(problem, [Point(x, y, v)], samples)[0]
+
+
+def exact_at(problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples) -> list[Directions]:
+    """`exact` at several points on the same samples, with the backward passes of one."""
     if isinstance(samples, ThreeSamples):
-        d_y = grad_y(problem.lower, x, y, samples.y.lower)
-        d_v = hessian_vector(problem, x, y, v, samples.v.lower) - grad_y(problem.upper, x, y, samples.v.upper)
-        d_x = grad_x(problem.upper, x, y, samples.x.upper) - jacobian_vector(problem, x, y, v, samples.x.lower)
-        return Directions(d_y, d_v, d_x)
-    x, y = _leaf(x), _leaf(y)
+        return [_from_three_draws(problem, point, samples) for point in points]
+    x, y, v = _leaves(points)
     with torch.enable_grad():
-        f = check_scalar("upper", problem.upper(x, y, samples.upper))
-        g = check_scalar("lower", problem.lower(x, y, samples.lower))
-        f_x, f_y = _grad(f, x, y)
-        (g_y,) = _grad(g, y, differentiable=True)
-        Jv, Hv = _grad(g_y @ v, x, y)  # one double backward gives both products
-    count(gradients=3, Hv=1, Jv=1)
-    return Directions(g_y.detach(), Hv - f_y, f_x - Jv)
+        f = _values("upper", problem.upper_at, samples.upper, x, y)
+        g_y = _grad(_values("lower", problem.lower_at, samples.lower, x, y), *y, differentiable=True)
+        # One backward pass of  < g_y, v > - f  gives d_v in y and, with a minus, d_x in x.
+        found = _grad([*g_y, *f], *x, *y, towards=[*v, *(-torch.ones_like(value) for value in f)])
+    n = len(points)
+    count(gradients=3 * n, Hv=n, Jv=n)
+    return [Directions(d.detach(), d_v, -e) for d, e, d_v in zip(g_y, found, found[n:], strict=False)]
 
 
 def finite_difference(
@@ -63,44 +161,51 @@ def finite_difference(
 ) -> Directions:
     """The directions with central differences of first-order gradients: 7 gradients, no second derivative.
 
-    One forward pass serves g at y, y + delta v and y - delta v: what depends on x alone is computed once.
     One backward pass of  f - (g(y + delta v) - g(y - delta v)) / (2 delta)  gives d_x and, in y, the rest.
     """
-    _check_point(x, y, v)
+    return finite_difference_at(problem, [Point(x, y, v)], samples, delta)[0]
+
+
+def finite_difference_at(
+    problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, delta: float
+) -> list[Directions]:
+    """`finite_difference` at several points on the same samples, with the backward passes of one."""
     _check_delta(delta)
     if isinstance(samples, ThreeSamples):
-        d_y = grad_y(problem.lower, x, y, samples.y.lower)
-        d_v = hessian_vector(problem, x, y, v, samples.v.lower, delta) - grad_y(problem.upper, x, y, samples.v.upper)
-        d_x = grad_x(problem.upper, x, y, samples.x.upper) - jacobian_vector(problem, x, y, v, samples.x.lower, delta)
-        return Directions(d_y, d_v, d_x)
-    x, y = _leaf(x), _leaf(y)
-    rows = _leaf(torch.stack((y.detach(), y + delta * v, y - delta * v)))
+        return [_from_three_draws(problem, point, samples, delta) for point in points]
+    x, y, v = _leaves(points)
+    up, down = ([_leaf(b + step * c) for b, c in zip(y, v, strict=True)] for step in (delta, -delta))
     with torch.enable_grad():
-        f = check_scalar("upper", problem.upper(x, y, samples.upper))
-        g, g_plus, g_minus = _lower_at(problem, x, rows, samples.lower)
-        (g_rows,) = _grad(g, rows, retain=True)  # stops at y: nothing that depends on x alone is visited
-        d_x, f_y, minus_Hv = _grad(f - (g_plus - g_minus) / (2 * delta), x, y, rows)
-    count(gradients=7)
-    return Directions(g_rows[0], -minus_Hv.sum(0) - f_y, d_x)
+        f = _values("upper", problem.upper_at, samples.upper, x, y)
+        rows = [_lower_at_each(problem, a, ys, samples.lower) for a, *ys in zip(x, y, up, down, strict=True)]
+        g_y = _grad([g for g, _, _ in rows], *y, retain=True)  # stops at y: nothing that depends on x alone is visited
+        quotients = [(g_up - g_down) / (2 * delta) for _, g_up, g_down in rows]
+        found = _grad([a - b for a, b in zip(f, quotients, strict=True)], *x, *y, *up, *down)
+    n = len(points)
+    count(gradients=7 * n)
+    parts = zip(g_y, found, found[n:], found[2 * n :], found[3 * n :], strict=False)
+    return [Directions(d, -(a + b) - f_y, d_x) for d, d_x, f_y, a, b in parts]
 
 
 def hessian_vector(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None = None
 ) -> Tensor:
     """H v: exact, or with delta: [grad_y g(x, y + delta v) - grad_y g(x, y - delta v)] / (2 delta)."""
-    return _product(problem, x, y, v, batch, delta, of="y")
+    _check_point(x, y, v)
+    if delta is None:
+        return lower_loss(problem, x, batch, fixed=True).hessian_vector(y, v)
+    up, down = _central_difference(problem, x.detach(), y, v, batch, delta, of="y")
+    return up + down
 
 
 def jacobian_vector(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None = None
 ) -> Tensor:
     """J v: exact, or with delta: [grad_x g(x, y + delta v) - grad_x g(x, y - delta v)] / (2 delta)."""
-    return _product(problem, x, y, v, batch, delta, of="x")
-
-
-def surrogate(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> Tensor:
-    """d_x = grad_x f - J v alone: 1 gradient, 1 J v."""
-    return grad_x(problem.upper, x, y, samples.upper) - jacobian_vector(problem, x, y, v, samples.lower)
+    _check_point(x, y, v)
+    if delta is None:
+        return lower_loss(problem, x, batch).jacobian_vector(y, v)
+    return _central_difference(problem, _leaf(x), y, v, batch, delta, of="x")[0]
 
 
 def project(v: Tensor, radius: float) -> Tensor:
@@ -109,70 +214,100 @@ def project(v: Tensor, radius: float) -> Tensor:
         raise ValueError(f"the radius r_v must be positive, got {radius}")
     norm = torch.linalg.vector_norm(v)
     # The nudge keeps ||v|| <= radius true in floating point, where v * (radius / norm) may round upwards.
-    return torch.where(norm > radius, v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm), v)
+    return v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm) if norm > radius else v
 
 
-def grad_x(loss: Loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
+def grad_x(loss: LossFunction, x: Tensor, y: Tensor, batch: Any) -> Tensor:
     """grad_x of problem.upper or problem.lower on one batch."""
-    return _first_order(loss, x, y, batch, of="x")
+    x = _leaf(x)
+    return _first_order(loss, x, y.detach(), batch, x)
 
 
-def grad_y(loss: Loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
+def grad_y(loss: LossFunction, x: Tensor, y: Tensor, batch: Any) -> Tensor:
     """grad_y of problem.upper or problem.lower on one batch."""
-    return _first_order(loss, x, y, batch, of="y")
+    y = _leaf(y)
+    return _first_order(loss, x.detach(), y, batch, y)
 
 
-def _first_order(loss: Loss, x: Tensor, y: Tensor, batch: Any, of: str) -> Tensor:
-    x, y = (_leaf(x), y.detach()) if of == "x" else (x.detach(), _leaf(y))
-    with torch.enable_grad():
-        (gradient,) = _grad(check_scalar(loss.__name__, loss(x, y, batch)), x if of == "x" else y)
+def _first_order(loss: LossFunction, x: Tensor, y: Tensor, batch: Any, of: Tensor) -> Tensor:
     count(gradients=1)
-    return gradient
-
-
-def _product(
-    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None, of: str
-) -> Tensor:
-    _check_point(x, y, v)
-    x, y = _leaf(x) if of == "x" else x.detach(), _leaf(y)  # H v needs no graph of what depends on x alone
     with torch.enable_grad():
-        if delta is None:
-            (g_y,) = _grad(check_scalar("lower", problem.lower(x, y, batch)), y, differentiable=True)
-            (product,) = _grad(g_y @ v, x if of == "x" else y)
-            count(**{"Jv" if of == "x" else "Hv": 1})
-            return product
-        _check_delta(delta)
-        rows = _leaf(torch.stack((y.detach() + delta * v, y.detach() - delta * v)))
-        g_plus, g_minus = _lower_at(problem, x, rows, batch)
-        (product,) = _grad((g_plus - g_minus) / (2 * delta), x if of == "x" else rows)
+        return _grad(check_scalar(loss.__name__, loss(x, y, batch)), of)[0]
+
+
+def _from_three_draws(
+    problem: BilevelProblem, point: Point, samples: ThreeSamples, delta: float | None = None
+) -> Directions:
+    """The directions each on a draw of its own, so that nothing can be shared."""
+    x, y, v = point
+    d_y = grad_y(problem.lower, x, y, samples.y.lower)
+    d_v = hessian_vector(problem, x, y, v, samples.v.lower, delta) - grad_y(problem.upper, x, y, samples.v.upper)
+    d_x = grad_x(problem.upper, x, y, samples.x.upper) - jacobian_vector(problem, x, y, v, samples.x.lower, delta)
+    return Directions(d_y, d_v, d_x)
+
+
+def _central_difference(
+    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float, of: str
+) -> tuple[Tensor, ...]:
+    _check_delta(delta)
     count(gradients=2)
-    return product if of == "x" else product.sum(0)
+    ys = [_leaf(y.detach() + delta * v), _leaf(y.detach() - delta * v)]
+    with torch.enable_grad():
+        g_up, g_down = _lower_at_each(problem, x, ys, batch)
+        return _grad((g_up - g_down) / (2 * delta), *([x] if of == "x" else ys))
 
 
-def _lower_at(problem: BilevelProblem, x: Tensor, rows: Tensor, batch: Any) -> Tensor:
-    """g(x, y; batch) for each row y: vectorised, or one by one where that is faster or the only way."""
+def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
+    """g(x, y; batch) for each y: vectorised, or one by one where that is faster or the only way."""
+    of_y = problem.lower_at(x, batch)
 
     def lower(y: Tensor) -> Tensor:
-        return check_scalar("lower", problem.lower(x, y, batch))
+        return check_scalar("lower", of_y(y))
 
     if problem.shares_x:
         try:
-            return torch.func.vmap(lower)(rows)
+            return torch.func.vmap(lower)(torch.stack(list(ys))).unbind()
         except RuntimeError:  # `.item()`, a branch on values
             pass
-    return torch.stack([lower(y) for y in rows])
+    return [lower(y) for y in ys]
+
+
+def _values(name: str, at: Partial, batch: Any, x: Sequence[Tensor], y: Sequence[Tensor]) -> list[Tensor]:
+    """A loss at several points on one batch."""
+    return [check_scalar(name, at(a, batch)(b)) for a, b in zip(x, y, strict=True)]
+
+
+def _leaves(points: Sequence[Point]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    for point in points:
+        _check_point(*point)
+    x, y, v = zip(*points, strict=True)
+    return [_leaf(a) for a in x], [_leaf(b) for b in y], list(v)
 
 
 def _leaf(tensor: Tensor) -> Tensor:
     return tensor.detach().requires_grad_()
 
 
-def _grad(scalar: Tensor, *inputs: Tensor, differentiable: bool = False, retain: bool = False) -> tuple[Tensor, ...]:
-    """Gradients of a scalar; zeros for an input that it does not depend on."""
-    if not scalar.requires_grad:
+def _grad(
+    of: Tensor | Sequence[Tensor],
+    *inputs: Tensor,
+    differentiable: bool = False,
+    retain: bool = False,
+    towards: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """Gradients of a scalar, or of < of, towards >; zeros for an input that it does not depend on."""
+    outputs = [of] if isinstance(of, Tensor) else list(of)
+    vectors = [towards] * len(outputs) if towards is None or isinstance(towards, Tensor) else list(towards)
+    known = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+    if not known:
         return tuple(torch.zeros_like(i) for i in inputs)
     return torch.autograd.grad(
-        scalar, inputs, create_graph=differentiable, retain_graph=retain or differentiable, materialize_grads=True
+        [output for output, _ in known],
+        inputs,
+        [vector for _, vector in known],
+        create_graph=differentiable,
+        retain_graph=retain or differentiable,
+        materialize_grads=True,
     )
 
 

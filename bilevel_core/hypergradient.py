@@ -6,12 +6,13 @@ The lower level is solved by Newton's method, its steps and v* by conjugate grad
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_x, grad_y, hessian_vector, jacobian_vector
+from bilevel_core.directions import Loss, losses
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
 
 
@@ -40,42 +41,41 @@ def hypergradient(
     Newton starts from `y` (default: the problem's own y_0) and stops once ||grad_y g|| is below `tol` times
     its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3.
     """
-    check_problem(problem, seed=0)
-    x0, y0 = problem.start(torch.Generator().manual_seed(0))
-    check_vector("x", x, like=x0)
-    if y is not None:
-        check_vector("y", y, like=y0)
     if tol is not None and not tol > 0:
         raise ValueError(f"tol must be positive, got {tol}")
+    if y is None:
+        check_problem(problem, seed=0)
+        x0, y = problem.start(torch.Generator().manual_seed(0))
+        check_vector("x", x, like=x0)
+    check_vector("x", x)
+    check_vector("y", y)
     tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
     samples = problem.full() if samples is None else samples
 
-    y = solve_lower(problem, x.detach(), samples, (y0 if y is None else y).detach(), tol, max_steps)
-    f_y = grad_y(problem.upper, x, y, samples.upper)
-    v = conjugate_gradients(lambda u: hessian_vector(problem, x, y, u, samples.lower), f_y, tol)
-    gradient = grad_x(problem.upper, x, y, samples.upper) - jacobian_vector(problem, x, y, v, samples.lower)
-    return Hypergradient(gradient, y, v)
+    f, g = losses(problem, x, samples)
+    y = solve_lower(g, y.detach(), tol, max_steps)
+    f_x, f_y = f.gradients(y)
+    v = conjugate_gradients(lambda u: g.hessian_vector(y, u), f_y, tol)
+    return Hypergradient(f_x - g.jacobian_vector(y, v), y, v)
 
 
-def solve_lower(
-    problem: BilevelProblem, x: Tensor, samples: Samples, y: Tensor, tol: float, max_steps: int = 200
-) -> Tensor:
-    """y*(x) by Newton's method with backtracking on g; x, y and samples as in `hypergradient`."""
-    batch, norm = samples.lower, torch.linalg.vector_norm
-    g_y = grad_y(problem.lower, x, y, batch)
+def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
+    """y*(x) by Newton's method with backtracking on g, the lower loss at x."""
+    norm = torch.linalg.vector_norm
+    g_y = g.grad_y(y, keep=True)
     small = tol * max(1.0, norm(g_y).item())
     for _ in range(max_steps):
         if norm(g_y) <= small:
             return y
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
         accuracy = max(tol, min(0.1, norm(g_y).item()))
-        towards = conjugate_gradients(lambda u: hessian_vector(problem, x, y, u, batch), g_y, accuracy)  # noqa: B023
-        g, slope, step = problem.lower(x, y, batch), (g_y @ towards).item(), 1.0
+        towards = conjugate_gradients(partial(g.hessian_vector, y), g_y, accuracy)
+        value, slope, step = g(y), (g_y @ towards).item(), 1.0
         while True:
             y_new = y - step * towards
-            g_y_new = grad_y(problem.lower, x, y_new, batch)
+            value_new, g_y_new = g(y_new), g.grad_y(y_new, keep=True)
             # Close to y* g is flat to rounding, so a smaller gradient is progress too.
-            if problem.lower(x, y_new, batch) <= g - 1e-4 * step * slope or norm(g_y_new) <= 0.5 * norm(g_y):
+            if value_new <= value - 1e-4 * step * slope or norm(g_y_new) <= 0.5 * norm(g_y):
                 break
             step /= 2
             if step < 1e-10:

@@ -71,14 +71,14 @@ class Modules(BilevelProblem):
         return batch.stop if isinstance(batch, slice) else len(batch)
 
     def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
-        return self.inner(y, self.outer(x, inputs))
+        return self.inner(y, self.features(x, inputs))
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return self._loss(x, y, self.upper_data, batch)
+    def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        return self._loss_at(x, self.upper_data, batch)
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        loss = self._loss(x, y, self.lower_data, batch)
-        return loss + self.ridge * (y @ y) if self.ridge else loss
+    def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        loss = self._loss_at(x, self.lower_data, batch)
+        return (lambda y: loss(y) + self.ridge * (y @ y)) if self.ridge else loss
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         with torch.no_grad():
@@ -88,9 +88,15 @@ class Modules(BilevelProblem):
                 "lower_loss": self.lower(x, y, full.lower).item(),
             }
 
-    def _loss(self, x: Tensor, y: Tensor, data: Labelled, batch: Tensor | slice) -> Tensor:
+    def features(self, x: Tensor, inputs: Tensor) -> Tensor:
+        """What the inner module sees."""
+        return self.outer(x, inputs)
+
+    def _loss_at(self, x: Tensor, data: Labelled, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        """y -> the loss on a batch; the features are computed here, once for all y."""
         batch = batch.to(data.targets.device) if isinstance(batch, Tensor) else batch
-        return self.loss(self.predict(x, y, data.inputs[batch]), data.targets[batch])
+        features, targets = self.features(x, data.inputs[batch]), data.targets[batch]
+        return lambda y: self.loss(self.inner(y, features), targets)
 
 
 from_modules = Modules

@@ -5,6 +5,7 @@ where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +20,11 @@ class Samples(NamedTuple):
 
 
 class BilevelProblem(ABC):
-    """Subclass this and say what f, g, the start and a draw are. x and y are flat (1-D) tensors."""
+    """Subclass this and say what f, g, the start and a draw are. x and y are flat (1-D) tensors.
+
+    Where much of a loss depends on x and the batch alone (the features of a network), give `upper_at` and `lower_at`
+    instead of `upper` and `lower`: that part is then computed once for all y that a method looks at.
+    """
 
     # Whether much of the lower loss depends on x alone (the features of a network), so that finite differences in y
     # should compute that part once and vectorise the rest over y. Where little does, one y after the other is faster.
@@ -27,6 +32,15 @@ class BilevelProblem(ABC):
 
     # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
     x_blocks: tuple[int, ...] | None = None
+
+    def __init_subclass__(cls) -> None:
+        """A class gives f (and g) as `upper` or as `upper_at`; the other one is made here, also if a parent has one."""
+        for name in ("upper", "lower"):
+            whole, partial = name in vars(cls), vars(cls).get(f"{name}_at")
+            if whole and partial is None:
+                setattr(cls, f"{name}_at", vars(BilevelProblem)[f"{name}_at"])
+            elif partial is not None and not whole:
+                setattr(cls, name, _whole(name, partial))
 
     @abstractmethod
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -44,6 +58,14 @@ class BilevelProblem(ABC):
     def lower(self, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         """g(x, y; batch), a scalar."""
 
+    def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        """y -> f(x, y; batch), with what depends on x and the batch alone computed before y is known."""
+        return lambda y: self.upper(x, y, batch)
+
+    def lower_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        """y -> g(x, y; batch), likewise."""
+        return lambda y: self.lower(x, y, batch)
+
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Numbers to follow during a run; the first is shown in the progress bar."""
         return {}
@@ -58,6 +80,14 @@ class BilevelProblem(ABC):
     def size(self, batch: Any) -> int:
         """How many data points `batch` holds, for counting samples."""
         return 1
+
+
+def _whole(name: str, at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Callable[..., Tensor]:
+    def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:
+        return at(self, x, batch)(y)
+
+    loss.__name__ = name
+    return loss
 
 
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:

@@ -152,6 +152,6 @@ def with_schedules(options: Options) -> Options:
 
 def _schedule(**given: Any) -> Power | Steps:
     if given.keys() == {"values", "at"}:
-        return Steps(tuple(given["values"]), tuple(given["at"]))
+        return Steps(tuple(_take(given, "values", list[float])), tuple(_take(given, "at", list[int])))
     check_options(given, Power)
     return Power(**given)

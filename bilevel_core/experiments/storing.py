@@ -50,9 +50,10 @@ def read(
     for run in sweep(experiment, size, [group] if group else None):
         facts = facts_of(run, place)
         if facts is not None:
-            named = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
-            table = pd.read_csv(place / f"{run.name}.csv")
-            tables.append(table.assign(**named, stop=facts["stop"], diverged_at=facts["diverged_at"]))
+            history = pd.read_csv(place / f"{run.name}.csv")
+            about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
+            about |= {name: facts[name] for name in ("stop", "diverged_at")}
+            tables.append(pd.concat([history, pd.DataFrame(about, index=history.index)], axis=1))
     if not tables:
         raise FileNotFoundError(
             f"no results in {place}: "

@@ -9,6 +9,7 @@ w is a linear classifier on 784 normalised pixels and a constant, 10 x 785, flat
 The paper's text swaps the names of the two sets; its formula, followed here, puts the weights on the noisy one.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -81,17 +82,22 @@ class HyperCleaning(BilevelProblem):
     def size(self, batch: Tensor | slice) -> int:
         return batch.stop if isinstance(batch, slice) else len(batch)
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        return cross_entropy(class_scores(y, self.upper_set.pixels[batch]), self.upper_set.labels[batch])
+    def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        pixels, labels = rows(self.upper_set.pixels, batch), rows(self.upper_set.labels, batch)
+        return lambda y: log_likelihoods(y, pixels, labels).mean().neg()
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        logits = class_scores(y, self.lower_set.pixels[batch])
-        losses = cross_entropy(logits, self.noisy_labels[batch], reduction="none")
-        return torch.sigmoid(x[batch]) @ losses / len(losses) + self.C * (y @ y)
+    def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        pixels, labels = rows(self.lower_set.pixels, batch), rows(self.noisy_labels, batch)
+        weights = torch.sigmoid(rows(x, batch))
+
+        def lower(y: Tensor) -> Tensor:
+            return self.C * (y @ y) - (weights * log_likelihoods(y, pixels, labels)).mean()
+
+        return lower
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
-        logits = {name: class_scores(y, images.pixels) for name, images in self._sets().items()}
+        logits = {name: class_scores(y, images.pixels).T for name, images in self._sets().items()}
         losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
         weights = torch.sigmoid(x)
         numbers = losses | {
@@ -122,7 +128,18 @@ def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def class_scores(w: Tensor, pixels: Tensor) -> Tensor:
-    return pixels @ w.view(10, -1).T
+    """One row a class: W pixels', which is twice as fast as its transpose for a W of few rows."""
+    return w.view(10, -1) @ pixels.T
+
+
+def log_likelihoods(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
+    """The logarithm of the probability of each label, minus its cross-entropy; cheap to differentiate twice."""
+    return class_scores(w, pixels).log_softmax(0).gather(0, labels[None]).squeeze(0)
+
+
+def rows(table: Tensor, batch: Tensor | slice) -> Tensor:
+    """The rows of a batch; `index_select` gathers twice as fast as an index in brackets."""
+    return table[batch] if isinstance(batch, slice) else table.index_select(0, batch)
 
 
 def prepared(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:

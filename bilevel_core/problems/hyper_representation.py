@@ -9,6 +9,8 @@ test file (10000), so nothing is held out; `held_out=True` splits the training f
 keeps the test file for testing. Without a ridge g is convex but not strongly convex.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
@@ -19,13 +21,52 @@ from bilevel_core.modules import Labelled, Modules
 MEAN, STD = 0.1307, 0.3081
 
 
+class Pool(nn.Module):
+    """2 x 2 max pooling by slices: the numbers of nn.MaxPool2d(2), bit for bit, in a fraction of its time."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        pool: Any = _WithGradient if images.requires_grad else None
+        return pool.apply(images) if pool else _pool(images)[0]
+
+
+class _WithGradient(torch.autograd.Function):
+    """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor) -> Tensor:
+        pooled, east, south = _pool(images)
+        height, width = images.shape[-2:]
+        corners = 2 * width * torch.arange(height // 2)[:, None] + 2 * torch.arange(width // 2)
+        south = torch.where(east, south[..., 1::2], south[..., ::2])
+        ctx.save_for_backward(images, corners + east + width * south)
+        return pooled
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        two = [2, 2]
+        pool = torch.ops.aten.max_pool2d_with_indices_backward
+        return pool(gradients[0], ctx.saved_tensors[0], two, two, [0, 0], [1, 1], False, ctx.saved_tensors[1])
+
+
+def _pool(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The maxima; whether each is on the right; whether the larger of each two rows is the lower one."""
+    top, bottom = images[..., ::2, :], images[..., 1::2, :]
+    rows = torch.maximum(top, bottom)
+    left, right = rows[..., ::2], rows[..., 1::2]
+    return torch.maximum(left, right), right > left, bottom > top
+
+
 def lenet() -> tuple[nn.Sequential, nn.Linear]:
-    """The features of LeNet-5 on 32 x 32 images, with ReLU and max pooling, and its last layer."""
+    """The features of LeNet-5 on 32 x 32 images, with ReLU and max pooling, and its last layer.
+
+    Its third convolution covers the whole of a 5 x 5 image, so it is a linear layer; the first weights are the same.
+    Pooling comes before ReLU, which changes nothing but leaves fewer numbers to work on.
+    """
     features = nn.Sequential(
-        nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(16, 120, 5), nn.ReLU(), nn.Flatten(),
-        nn.Linear(120, 84), nn.ReLU()
+        nn.Conv2d(1, 6, 5), Pool(), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), Pool(), nn.ReLU(),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(),
+        nn.Linear(120, 84), nn.ReLU(),
     )  # fmt: skip
     return features, nn.Linear(84, 10)
 
@@ -64,9 +105,9 @@ class HyperRepresentation(Modules):
             x, y = (nn.utils.parameters_to_vector(net.parameters()).detach() for net in lenet())
         return x, torch.zeros_like(y) if self.zero_head else y
 
-    def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
+    def features(self, x: Tensor, inputs: Tensor) -> Tensor:
         # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
-        return super().predict(x, y, ((inputs / 255 - MEAN) / STD).to(x.dtype))
+        return super().features(x, ((inputs / 255 - MEAN) / STD).to(x.dtype))
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Loss and accuracy on the front of each set."""

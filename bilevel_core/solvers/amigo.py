@@ -12,7 +12,7 @@ The opposite sign of v, as in the paper, changes nothing.
 
 from torch import Generator
 
-from bilevel_core.directions import grad_y, hessian_vector, surrogate
+from bilevel_core.directions import hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import inner_loop
@@ -31,7 +31,8 @@ class AmIGO(Solver[State]):
         x, v, (alpha, beta, lam) = state.x, state.v, self.at(state.t, "alpha", "beta", "lam")
         y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
         samples = draw(problem, generator)
-        f_y = grad_y(problem.upper, x, y, samples.upper)
+        f, g = losses(problem, x, samples)
+        f_x, f_y = f.gradients(y)
         for batch in lower_batches(problem, generator, self.Q):
             v = v - lam * (hessian_vector(problem, x, y, v, batch) - f_y)
-        return state.moved(x=x - alpha * surrogate(problem, x, y, v, samples), y=y, v=v)
+        return state.moved(x=x - alpha * (f_x - g.jacobian_vector(y, v)), y=y, v=v)

@@ -13,7 +13,7 @@ problem draws.
 
 from torch import Generator
 
-from bilevel_core.directions import grad_y, surrogate
+from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import inner_loop, truncated, uniform
@@ -32,7 +32,8 @@ class BSA(Solver[State]):
         x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
         y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
         samples = draw(problem, generator)
-        f_y = grad_y(problem.upper, x, y, samples.upper)
+        f, g = losses(problem, x, samples)
+        f_x, f_y = f.gradients(y)
         batches = lower_batches(problem, generator, uniform(generator, self.K))
         v = truncated(problem, x, y, f_y, batches, self.eta_series, self.K)
-        return state.moved(x=x - alpha * surrogate(problem, x, y, v, samples), y=y, v=v)
+        return state.moved(x=x - alpha * (f_x - g.jacobian_vector(y, v)), y=y, v=v)

@@ -8,15 +8,15 @@ With independent batches the last two have the mean  eta sum_{q=0}^{Q} (I - eta 
 so that the error of the mean is the tail (I - eta H)^{Q+1} H^-1 r. They need eta < 2 / L.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_y, hessian_vector, surrogate
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.directions import grad_y, hessian_vector
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.solver import State
 
 
@@ -71,24 +71,17 @@ def remember_pair(state: State) -> PairState:
     return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)
 
 
-def pair_at(problem: BilevelProblem, at: Pair, v: Tensor, samples: Samples) -> Pair:
-    """(grad_x f - J v, grad_y g) at one point."""
-    return Pair(surrogate(problem, *at, v, samples), grad_y(problem.lower, *at, samples.lower))
-
-
 Estimate = TypeVar("Estimate")
 
 
-def recursive_momentum(now: Estimate, past: Estimate, before: Callable[[], Estimate], eta: float) -> Estimate:
+def recursive_momentum(now: Estimate, past: Estimate, before: Estimate, eta: float) -> Estimate:
     """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), for a tensor d or each of a named tuple of them.
 
-    `before` makes d at the previous point, on the samples of `now`; with eta = 1 it is not asked for.
+    d_t(now) and d_t(before) are on the same samples. With eta = 1 nothing of the past is left.
     """
-    if eta == 1:
-        return now
 
     def blend(d: Any, h: Any, b: Any) -> Any:
-        return d + (1 - eta) * (h - b)
+        return torch.add(d, h - b, alpha=1 - eta)
 
-    parts: Any = now, past, before()
+    parts: Any = now, past, before
     return blend(*parts) if isinstance(now, Tensor) else type(parts[0])(*map(blend, *parts))

@@ -8,25 +8,22 @@ Kwon, Kwon, Wright, Nowak (2023), "A fully first-order method for stochastic bil
     x_{t+1} = x_t - alpha (h[grad_x f(x_t, y')] + lambda_t (h[grad_x g(x_t, y')] - h[grad_x g(x_t, z')]))
 
 with y' = y_{t+1}, z' = z_{t+1}. d(now) and d(before) are on the same samples. lambda is `multiplier`; it stays
-outside the estimators, so that a growing lambda does not disturb their memory. Cost of a step: 12 gradients (6 at
-t = 0). v is reported as lambda (z - y). No public code of F3SA is known to us.
+outside the estimators, so that a growing lambda does not disturb their memory. h is linear, so the last two in x are
+kept as one, for the difference. Cost of a step: 12 gradients (6 at t = 0). v is reported as lambda (z - y). No public
+code of F3SA is known to us.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import Loss, grad_x, grad_y
+from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import recursive_momentum
 from bilevel_core.solvers.solver import POSITIVE, UNIT, Solver, State, draw, method, option
-
-Gradient = Callable[[Loss, Tensor, Tensor, Any], Tensor]  # grad_x or grad_y
 
 
 class Triple(NamedTuple):
@@ -37,22 +34,29 @@ class Triple(NamedTuple):
     z: Tensor
 
 
-class Gradients(NamedTuple):
-    """The gradients, in x or in y, of f at y, of g at y and of g at z."""
+class InY(NamedTuple):
+    """grad_y f(x, y), grad_y g(x, y) and grad_y g(x, z)."""
 
     f: Tensor
     g: Tensor
     g_at_z: Tensor
 
 
+class InX(NamedTuple):
+    """grad_x f(x, y) and grad_x g(x, y) - grad_x g(x, z)."""
+
+    f: Tensor
+    g: Tensor
+
+
 @dataclass(frozen=True)
 class F3SAState(State):
-    """Also z, the previous point, and the six estimators."""
+    """Also z, the previous point, and the estimators."""
 
     z: Tensor
     before: Triple
-    h_y: Gradients
-    h_x: Gradients
+    h_y: InY
+    h_x: InX
 
 
 @method
@@ -64,30 +68,36 @@ class F3SA(Solver[F3SAState]):
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
     def remember(self, state: State) -> F3SAState:
-        h_y, h_x = (Gradients(*(torch.zeros_like(point),) * 3) for point in (state.y, state.x))
-        return F3SAState(**vars(state), z=state.y, before=Triple(state.x, state.y, state.y), h_y=h_y, h_x=h_x)
+        zero_y, zero_x = torch.zeros_like(state.y), torch.zeros_like(state.x)
+        before, h_y, h_x = Triple(state.x, state.y, state.y), InY(zero_y, zero_y, zero_y), InX(zero_x, zero_x)
+        return F3SAState(**vars(state), z=state.y, before=before, h_y=h_y, h_x=h_x)
 
     def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
+        eta, here, before = self.momentum_weight(state.t), Triple(state.x, state.y, state.z), state.before
         alpha, beta, gamma, lam = self.at(state.t, "alpha", "beta", "gamma", "multiplier")
 
-        def averaged(grad: Gradient, past: Gradients, now: Triple, before: Triple) -> Gradients:
-            samples = draw(problem, generator)
-            d = gradients(grad, problem, now, samples)
-            then = partial(gradients, grad, problem, before, samples)
-            return recursive_momentum(d, past, then, self.momentum_weight(state.t))
-
-        here, before = Triple(state.x, state.y, state.z), state.before
-        h_y = averaged(grad_y, state.h_y, here, before)
+        samples = draw(problem, generator)
+        h_y = in_y(problem, here, samples)
+        if eta < 1:
+            h_y = recursive_momentum(h_y, state.h_y, in_y(problem, before, samples), eta)
         z = state.z - gamma * h_y.g_at_z
         y = state.y - beta * (h_y.f + lam * h_y.g)
         # The x-estimators follow (x_t, y_{t+1}, z_{t+1}); their last point was (x_{t-1}, y_t, z_t).
-        h_x = averaged(grad_x, state.h_x, Triple(here.x, y, z), Triple(before.x, here.y, here.z))
-        x = state.x - alpha * (h_x.f + lam * (h_x.g - h_x.g_at_z))
+        samples = draw(problem, generator)
+        h_x = in_x(problem, Triple(here.x, y, z), samples)
+        if eta < 1:
+            h_x = recursive_momentum(h_x, state.h_x, in_x(problem, Triple(before.x, here.y, here.z), samples), eta)
+        x = state.x - alpha * (h_x.f + lam * h_x.g)
         return state.moved(x=x, y=y, v=lam * (z - y), z=z, before=here, h_y=h_y, h_x=h_x)
 
 
-def gradients(grad: Gradient, problem: BilevelProblem, at: Triple, samples: Samples) -> Gradients:
-    """The three gradients at one point, in y with `grad_y`, in x with `grad_x`."""
-    f = grad(problem.upper, at.x, at.y, samples.upper)
-    g, g_at_z = (grad(problem.lower, at.x, y, samples.lower) for y in (at.y, at.z))
-    return Gradients(f, g, g_at_z)
+def in_y(problem: BilevelProblem, at: Triple, samples: Samples) -> InY:
+    """The gradients in y at one point."""
+    f, g = losses(problem, at.x, samples, fixed=True)
+    return InY(f.grad_y(at.y), g.grad_y(at.y), g.grad_y(at.z))
+
+
+def in_x(problem: BilevelProblem, at: Triple, samples: Samples) -> InX:
+    """The gradients in x at one point."""
+    f, g = losses(problem, at.x, samples)
+    return InX(f.grad_x(at.y), g.grad_x(at.y, minus=at.z))

@@ -9,10 +9,12 @@ optimization", Algorithm 1, equations def:htg, def:htR_free, def:htf_free, def:H
 and the update of FMBO. Cost of a step: 14 gradients, no second derivative (7 at t = 0).
 """
 
-from bilevel_core.directions import Directions, ThreeSamples, finite_difference
+from collections.abc import Sequence
+
+from bilevel_core.directions import Directions, Point, ThreeSamples, finite_difference_at
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Rate
-from bilevel_core.solvers.fmbo import FMBO, Point
+from bilevel_core.solvers.fmbo import FMBO
 from bilevel_core.solvers.solver import POSITIVE, method, option
 
 
@@ -20,7 +22,9 @@ from bilevel_core.solvers.solver import POSITIVE, method, option
 class FdeHBO(FMBO):
     delta: Rate = option(0.01, POSITIVE, "half the distance of the two gradients, in units of v")
 
-    def directions(self, problem: BilevelProblem, point: Point, samples: Samples | ThreeSamples, t: int) -> Directions:
-        """(d_y, d_v, d_x) at one point, by finite differences."""
+    def directions(
+        self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int
+    ) -> list[Directions]:
+        """(d_y, d_v, d_x) at each point, by finite differences."""
         (delta,) = self.at(t, "delta")
-        return finite_difference(problem, *point, samples, delta)
+        return finite_difference_at(problem, points, samples, delta)

@@ -14,25 +14,16 @@ Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_
 Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; ||v_0|| <= r_v.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
-from bilevel_core.directions import Directions, ThreeSamples, exact, project
+from bilevel_core.directions import Directions, Point, ThreeSamples, exact_at, project
 from bilevel_core.problem import BilevelProblem, Samples, check_vector
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import recursive_momentum
 from bilevel_core.solvers.solver import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option
-
-
-class Point(NamedTuple):
-    """x, y and v at one time."""
-
-    x: Tensor
-    y: Tensor
-    v: Tensor
 
 
 @dataclass(frozen=True)
@@ -58,23 +49,23 @@ class FMBO(SingleLoop[MomentumState]):
         zero = Directions(torch.zeros_like(state.y), torch.zeros_like(state.v), torch.zeros_like(state.x))
         return MomentumState(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
 
-    def directions(self, problem: BilevelProblem, point: Point, samples: Samples | ThreeSamples, t: int) -> Directions:
-        """(d_y, d_v, d_x) at one point."""
-        return exact(problem, *point, samples)
+    def directions(
+        self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int
+    ) -> list[Directions]:
+        """(d_y, d_v, d_x) at each point."""
+        return exact_at(problem, points, samples)
 
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
         t, point = state.t, Point(state.x, state.y, state.v)
         for name, now, before in zip("xyv", point, state.before, strict=True):
             check_vector(name, now, like=before)
-        alpha, beta, lam, r_v = self.at(t, "alpha", "beta", "lam", "r_v")
+        eta, (alpha, beta, lam, r_v) = self.momentum_weight(t), self.at(t, "alpha", "beta", "lam", "r_v")
 
-        # 1. The three directions here and at the previous point, on the same samples.
-        samples = self.draw(problem, generator)
-        d = self.directions(problem, point, samples, t)
-        # 2. Recursive momentum (nothing of the past is left when eta = 1).
-        h = recursive_momentum(
-            d, state.h, lambda: self.directions(problem, state.before, samples, t), self.momentum_weight(t)
-        )
+        # 1. The three directions here and at the previous point, on the same samples (only here when eta = 1).
+        points = [point] if eta == 1 else [point, state.before]
+        d, *then = self.directions(problem, points, self.draw(problem, generator), t)
+        # 2. Recursive momentum.
+        h = recursive_momentum(d, state.h, then[0], eta) if then else d
         # 3. One step of each variable, all from the time-t point.
         x, y, v = point
         return state.moved(y=y - beta * h.y, v=project(v - lam * h.v, r_v), x=x - alpha * h.x, before=point, h=h)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import ThreeSamples, grad_y, hessian_vector, surrogate
+from bilevel_core.directions import ThreeSamples, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import recursive_momentum
@@ -45,15 +45,14 @@ class FSLA(SingleLoop[FSLAState]):
         x = state.x
         alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
         samples = self.draw(problem, generator)
-        zeta, psi, xi = samples if isinstance(samples, ThreeSamples) else (samples,) * 3
+        three = samples if isinstance(samples, ThreeSamples) else (samples,)
+        (_, g), (f_v, g_v), (f_x, g_x) = [losses(problem, x, each) for each in three] * (3 // len(three))
 
-        y = state.y - beta * grad_y(problem.lower, x, state.y, zeta.lower)
-        residual = hessian_vector(problem, x, y, state.v, psi.lower) - grad_y(problem.upper, x, y, psi.upper)
-        v = state.v - lam * residual
-        h = recursive_momentum(
-            surrogate(problem, x, y, v, xi),
-            state.h,
-            lambda: surrogate(problem, state.x_before, state.y, state.v, xi),
-            self.momentum_weight(state.t),
-        )
+        y = state.y - beta * g.grad_y(state.y)
+        v = state.v - lam * (g_v.hessian_vector(y, state.v) - f_v.grad_y(y))
+        h = f_x.grad_x(y) - g_x.jacobian_vector(y, v)
+        if (eta := self.momentum_weight(state.t)) < 1:
+            f, g = losses(problem, state.x_before, three[-1])
+            before = f.grad_x(state.y) - g.jacobian_vector(state.y, state.v)
+            h = recursive_momentum(h, state.h, before, eta)
         return state.moved(x=x - alpha * h, y=y, v=v, x_before=x, h=h)

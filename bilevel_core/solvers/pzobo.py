@@ -14,8 +14,8 @@ dimension of x. v is unused.
 `released` is the variant of the released MNIST code: Adam in both loops (fresh in the inner one), and u of unit
 norm in each of the problem's `x_blocks`, which shrinks the second term by the size of a block. There, one Adam
 serves both copies of y and is stepped for each in turn. Since PyTorch 2.0 `zero_grad` removes gradients, so that
-each copy gets exactly `inner` steps; before, it set them to zero, and every step was followed by one on momentum
-alone: `coasting`.
+each copy gets exactly `inner` steps; before, it set them to zero, and with every step of one copy the other, once it
+had a gradient, took a step on momentum alone: `coasting`. The perturbed copy goes last, so it has one such step less.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.directions import grad_y, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.adam import Adam
@@ -63,26 +63,38 @@ class PZOBO(Solver[PZOBOState]):
         batches = list(lower_batches(problem, generator, self.inner))
         y = self.solve(problem, x, state.y, batches, beta)
         directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
-        responses = [(self.solve(problem, x + mu * u, state.y, batches, beta) - y) / mu for u in directions]
+        moved = [self.solve(problem, x + mu * u, state.y, batches, beta, perturbed=True) for u in directions]
+        responses = [(y_moved - y) / mu for y_moved in moved]
         # 2. The hypergradient: the direct term, and the change of f through the response to each direction.
-        upper = draw(problem, generator).upper
-        f_y, d = grad_y(problem.upper, x, y, upper), grad_x(problem.upper, x, y, upper)
+        f, _ = losses(problem, x, draw(problem, generator))
+        d, f_y = f.gradients(y)
         for u, response in zip(directions, responses, strict=True):
             d = d + (response @ f_y) * u / self.Q
         # 3. One step of x.
         step, adam = state.adam.update(d) if self.released else (d, state.adam)
         return state.moved(x=x - alpha * step, y=y, adam=adam)
 
-    def solve(self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: Sequence[Any], beta: float) -> Tensor:
+    def solve(
+        self,
+        problem: BilevelProblem,
+        x: Tensor,
+        y: Tensor,
+        batches: Sequence[Any],
+        beta: float,
+        perturbed: bool = False,
+    ) -> Tensor:
         """The inner loop, with Adam in the released variant."""
         adam = Adam.zeros(y)
-        for batch in batches:
+        for i, batch in enumerate(batches):
+            if self.coasting and perturbed and i > 0:
+                coast, adam = adam.update(torch.zeros_like(y))
+                y = y - beta * coast
             step = grad_y(problem.lower, x, y, batch)
             if self.released:
                 step, adam = adam.update(step)
-            if self.coasting:
-                further, adam = adam.update(torch.zeros_like(y))
-                step = step + further
+            if self.coasting and not perturbed:
+                coast, adam = adam.update(torch.zeros_like(y))
+                step = step + coast
             y = y - beta * step
         return y
 

@@ -10,16 +10,19 @@ optimization".
     x <- x - alpha d
 
 At a solved lower level d is AID-FP's with eta = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
-v, K J v; nothing is stored but the last K iterates. v is reported as beta times the sum of the a's.
+v, K J v. The graphs of the last K steps are kept, or with `recompute` only their iterates. v is reported as beta times
+the sum of the a's.
 """
 
+from itertools import islice
 from typing import Any
 
 from torch import Generator, Tensor
 
-from bilevel_core.directions import grad_x, grad_y, hessian_vector, jacobian_vector
+from bilevel_core.directions import Loss, losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.estimates import inner_loop
 from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
@@ -30,6 +33,7 @@ class Reverse(Solver[State]):
     inner: int = option(10, COUNT, "steps of y for one of x")
     K: int = option(10, COUNT, "how many of them are differentiated, at most all")
     full: bool = option(False, SWITCH, "whether every call sees the whole data")
+    recompute: bool = option(False, SWITCH, "build each graph anew on the way back: a K-th of the memory, more time")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,18 +43,24 @@ class Reverse(Solver[State]):
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         x, y, (alpha, beta) = state.x, state.y, self.at(state.t, "alpha", "beta")
         # 1. Forwards, remembering where each of the last K steps started.
-        tape: list[tuple[Tensor, Any]] = []
-        for batch in lower_batches(problem, generator, self.inner, self.full):
-            tape = [*tape, (y, batch)][-self.K :]
-            y = y - beta * grad_y(problem.lower, x, y, batch)
+        batches = lower_batches(problem, generator, self.inner, self.full)
+        y = inner_loop(problem, x, y, islice(batches, self.inner - self.K), beta)
+        tape: list[tuple[Tensor, Any, Loss | None]] = []
+        for batch in batches:
+            g = lower_loss(problem, x, batch)
+            tape.append((y, batch, None if self.recompute else g))
+            y = y - beta * g.grad_y(y, keep=not self.recompute)
         # 2. Backwards along them.
-        samples = draw(problem, generator, self.full)
-        a, d = grad_y(problem.upper, x, y, samples.upper), grad_x(problem.upper, x, y, samples.upper)
+        f, _ = losses(problem, x, draw(problem, generator, self.full))
+        d, a = f.gradients(y)
         v = beta * a
-        for i, (start, batch) in enumerate(reversed(tape), 1):
-            d = d - beta * jacobian_vector(problem, x, start, a, batch)
-            if i < self.K:
-                a = a - beta * hessian_vector(problem, x, start, a, batch)
-                v = v + beta * a
+        for i, (start, batch, kept) in enumerate(reversed(tape), 1):
+            g = kept or lower_loss(problem, x, batch)
+            if i == self.K:
+                d = d - beta * g.jacobian_vector(start, a)
+                break
+            Hv, Jv = g.products(start, a)
+            d, a = d - beta * Jv, a - beta * Hv
+            v = v + beta * a
         # 3. One step of x.
         return state.moved(x=x - alpha * d, y=y, v=v)

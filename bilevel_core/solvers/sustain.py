@@ -13,13 +13,12 @@ K - 1 H v on average, 2 J v (half at t = 0).
 
 from torch import Generator, Tensor
 
-from bilevel_core.directions import grad_y
+from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import (
     Pair,
     PairState,
-    pair_at,
     recursive_momentum,
     remember_pair,
     truncated,
@@ -40,19 +39,21 @@ class SUSTAIN(Solver[PairState]):
         return remember_pair(state)
 
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, before, (alpha, beta) = Pair(state.x, state.y), state.before, self.at(state.t, "alpha", "beta")
+        here, eta, (alpha, beta) = (
+            Pair(state.x, state.y),
+            self.momentum_weight(state.t),
+            self.at(state.t, "alpha", "beta"),
+        )
         k = uniform(generator, self.K)
         samples, batches = draw(problem, generator), list(lower_batches(problem, generator, k))
 
-        def v_at(at: Pair) -> Tensor:
-            f_y = grad_y(problem.upper, *at, samples.upper)
-            return truncated(problem, *at, f_y, batches, self.eta_series, self.K)
+        def estimate(at: Pair) -> tuple[Pair, Tensor]:
+            f, g = losses(problem, at.x, samples)
+            f_x, f_y = f.gradients(at.y)
+            v = truncated(problem, *at, f_y, batches, self.eta_series, self.K)
+            return Pair(f_x - g.jacobian_vector(at.y, v), g.grad_y(at.y)), v
 
-        v = v_at(here)
-        h = recursive_momentum(
-            pair_at(problem, here, v, samples),
-            state.h,
-            lambda: pair_at(problem, before, v_at(before), samples),
-            self.momentum_weight(state.t),
-        )
+        h, v = estimate(here)
+        if eta < 1:
+            h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
         return state.moved(x=state.x - alpha * h.x, y=state.y - beta * h.y, v=v, before=here, h=h)

@@ -11,15 +11,15 @@ and G as in MRBO. Cost of a step: 2 (inner + 1) times (3 gradients, Q H v, 1 J v
 period starts.
 
 The paper has a large batch where we take the mean of `large` draws, which is the same. Its released code writes
-and reads different blocks of the weights; this follows the paper.
+and reads different blocks of the weights, and returns a y one step past its estimates; this follows the paper.
 """
 
 from torch import Generator, Tensor
 
-from bilevel_core.directions import grad_y
+from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import Pair, PairState, neumann, pair_at, remember_pair
+from bilevel_core.solvers.estimates import Pair, PairState, neumann, remember_pair
 from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
 
 
@@ -40,12 +40,15 @@ class VRBO(Solver[PairState]):
         here, h, (alpha, beta) = Pair(state.x, state.y), state.h, self.at(state.t, "alpha", "beta")
 
         def estimates(*points: Pair) -> list[tuple[Pair, Tensor]]:
-            """(G, grad_y g) and the v in G, at each point on one draw."""
+            """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
             samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
+            at_x = {id(point.x): losses(problem, point.x, samples) for point in points}
             made = []
-            for at in points:
-                v = neumann(problem, *at, grad_y(problem.upper, *at, samples.upper), batches, self.eta_series)
-                made.append((pair_at(problem, at, v, samples), v))
+            for x, y in points:
+                f, g = at_x[id(x)]
+                f_x, f_y = f.gradients(y)
+                v = neumann(problem, x, y, f_y, batches, self.eta_series)
+                made.append((Pair(f_x - g.jacobian_vector(y, v), g.grad_y(y)), v))
             return made
 
         def carry(h: Pair, last: Pair, here: Pair) -> tuple[Pair, Tensor]:

@@ -6,8 +6,6 @@
 A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam times an eigenvalue of H exceeds 2.
 """
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
@@ -15,15 +13,15 @@ from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.hypergradient import conjugate_gradients
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.fmbo import FMBO
-from bilevel_core.solvers.solver import COUNT, State, option
+from bilevel_core.solvers.solver import COUNT, State, method, option
 
 BATCHES, ITERATIONS, RESIDUAL = 20, 15, 1e-3  # enough for two digits of the eigenvalue and of the norm
 
 
-@dataclass(frozen=True, kw_only=True)
+@method
 class CurvatureOfFMBO(FMBO):
-    top_every: int = option(500, COUNT)
-    v_star_at: int = option(3000, COUNT)
+    top_every: int = option(500, COUNT, "steps from one measurement of the eigenvalues to the next")
+    v_star_at: int = option(3000, COUNT, "the step at which v* is solved for")
 
     def measure(self, problem: BilevelProblem, state: State) -> dict[str, float]:
         columns = super().measure(problem, state)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -60,7 +61,7 @@ class Explore:
         """The picture at these positions of the sliders, as a PNG with few colours."""
         if (at := tuple(at)) not in self._frames:
             small = io.BytesIO()
-            self._picture(at).quantize(palette=self.palette, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+            self._picture(at).quantize(palette=self.palette, dither=Image.Dither.NONE).save(small, "PNG")
             self._frames[at] = small.getvalue()
         return self._frames[at]
 
@@ -77,9 +78,12 @@ class Explore:
         return self._palette
 
     def _picture(self, at: Sequence[int]) -> Image.Image:
-        full = io.BytesIO()
-        self.draw(**self.values(at)).savefig(full, format="png", dpi=DPI)
-        return Image.open(full).convert("RGB")
+        # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
+        figure = self.draw(**self.values(at))
+        figure.set_dpi(DPI)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        return Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
 
     def describe(self, at: Sequence[int]) -> str:
         values = self.values(at)

@@ -18,6 +18,8 @@ from bilevel_core.directions import grad_y, jacobian_vector
 from bilevel_core.experiments import load
 from bilevel_core.problems import HyperCleaning, Quadratic
 from bilevel_core.schedules import Power
+from bilevel_core.solvers.solver import generator_at
+from core.families import LogCosh
 
 N = 20_000
 
@@ -184,7 +186,7 @@ def test_an_averaged_loss_gives_every_image_the_same_gradient(correct, generator
 
 def test_strangers_get_the_step_of_others(correct):
     options = {"alpha": 10.0, "beta": 0.1, "inner": 1, "Q": 1}
-    right, shifted = ReleasedStocBiO(**options), ReleasedStocBiO(**options, strangers=True)
+    right, shifted = ReleasedStocBiO(**options), ReleasedStocBiO(**options, misplaced=True)
     state = right.init(correct)
     for t in (0, 4):
         here = replace(state, t=t)
@@ -196,7 +198,7 @@ def test_strangers_get_the_step_of_others(correct):
 
 
 def test_weights_that_are_never_stored_stay_where_they_were():
-    right, forgetful = ReleasedStocBiO(), ReleasedStocBiO(unstored=True)
+    right, forgetful = ReleasedStocBiO(), ReleasedStocBiO(dropped=True)
     problem = Quadratic(noise=0.5)
     state, first = forgetful.init(problem), right.init(problem)
     assert torch.equal(forgetful.step(problem, state).y, right.step(problem, first).y)
@@ -234,6 +236,37 @@ def test_a_decay_that_is_reset_is_no_decay():
     )
     assert torch.equal(reset, constant)
     assert not torch.equal(reset, decaying)
+
+
+def estimate(problem, x, y, samples, batches, eta):
+    """G = grad_x f - J v with the Neumann sum for v, from the formulas of the derivatives."""
+    v = r = problem.f_y(x, y, samples.upper)
+    for batch in batches:
+        r = r - eta * problem.H(x, y, batch) @ r
+        v = v + r
+    return problem.f_x(x, y, samples.upper) - problem.J(x, y, samples.lower) @ (eta * v)
+
+
+def test_midway_the_estimates_are_those_of_the_formula():
+    """h_y: now at y_t, then at the last midpoint; h_x: now at the midpoint, then at y_t; all at the new x."""
+    problem, eta, eta_series = LogCosh(noise=0.5), 0.3, 0.2
+    solver = ReleasedMRBO(alpha=0.1, beta=0.2, eta=eta, Q=2, eta_series=eta_series, twice=True, midway=True)
+    state = solver.step(problem, solver.init(problem))
+    for _ in range(3):
+        draws = generator_at(state)
+        samples, batches = problem.sample(draws), [problem.sample(draws).lower for _ in range(2)]
+        x, y, last = state.x, state.y, state.before.y
+
+        h_y = problem.g_y(x, y, samples.lower)
+        h_y = h_y + (1 - eta) * (state.h.y - problem.g_y(x, last, samples.lower))
+        midpoint = y - 0.2 * h_y
+        now, then = (estimate(problem, x, at, samples, batches, eta_series) for at in (midpoint, y))
+        h_x = now + (1 - eta) * (state.h.x - then)
+        state = solver.step(problem, state)
+        torch.testing.assert_close(state.x, x - 0.2 * h_x, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(state.y, midpoint - 0.2 * h_y, rtol=1e-10, atol=1e-10)
+    with pytest.raises(ValueError, match="give twice = True too"):
+        ReleasedMRBO(midway=True)
 
 
 def test_a_step_taken_twice_is_twice_the_step():

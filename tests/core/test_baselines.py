@@ -309,16 +309,17 @@ def test_the_two_semantics_of_zero_grad(coasting):
     """One torch Adam holds both copies of y and is stepped for each in turn, as in the released code."""
     problem, solver = LogCosh(noise=0.5), SOLVERS["PZOBO-S"](released=True, coasting=coasting)
     draws = torch.Generator().manual_seed(3)
-    batches = [problem.sample(draws).lower for _ in range(6)]
-    y = problem.y0.clone().requires_grad_()
-    optimiser = torch.optim.Adam([y], lr=0.1)
+    batches, points = [problem.sample(draws).lower for _ in range(6)], (problem.x0, problem.x0 + 0.3)
+    copies = [problem.y0.clone().requires_grad_() for _ in points]
+    optimiser = torch.optim.Adam(copies, lr=0.1)
     for batch in batches:
-        y.grad = problem.g_y(problem.x0, y.detach(), batch)
-        optimiser.step()
-        optimiser.zero_grad(set_to_none=not coasting)
-        optimiser.step()  # meant for the other copy; where the gradient is None it leaves this one alone
-    ours = solver.solve(problem, problem.x0, problem.y0, batches, 0.1)
-    torch.testing.assert_close(ours, y.detach(), rtol=1e-10, atol=1e-10)
+        for x, y in zip(points, copies, strict=True):
+            optimiser.zero_grad(set_to_none=not coasting)
+            y.grad = problem.g_y(x, y.detach(), batch)
+            optimiser.step()  # moves the other copy too, unless its gradient is None
+    for x, y, perturbed in zip(points, copies, (False, True), strict=True):
+        ours = solver.solve(problem, x, problem.y0, batches, 0.1, perturbed)
+        torch.testing.assert_close(ours, y.detach(), rtol=1e-10, atol=1e-10)
 
 
 def test_coasting_belongs_to_the_released_code():

@@ -11,14 +11,15 @@ With `renoise` the labels are state that the problem changes, so it is not pure.
 runs are equal, and `state_dict` holds them, hence a run that is resumed from a checkpoint goes on as if never stopped.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from bilevel_core.data import load_mnist
 from bilevel_core.modules import range_of
 from bilevel_core.problem import Samples
-from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, class_scores, prepared
+from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 
 # Where upper batches come from: a part of MNIST's training file with true labels, and how much of the lower set.
 POOLS = {"clean": (UPPER, 0), "mixed": (slice(56_000, 60_000), 1_000), "training": (slice(0), LOWER.stop)}
@@ -76,15 +77,17 @@ class ReleasedCleaning(HyperCleaning):
             self.noisy_labels[hit] = (self.noisy_labels[hit] + shift) % 10
         return batch
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
-        labels = torch.cat((self.true_part, self.noisy_labels[: self.shared]))
-        return cross_entropy(class_scores(y, self.pool[batch]), labels[batch])
+    def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+        labels = rows(torch.cat((self.true_part, self.noisy_labels[: self.shared])), batch)
+        pixels = rows(self.pool, batch)
+        return lambda y: log_likelihoods(y, pixels, labels).mean().neg()
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor | slice) -> Tensor:
+    def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         if not self.averaged:
-            return super().lower(x, y, batch)
-        loss = cross_entropy(class_scores(y, self.lower_set.pixels[batch]), self.noisy_labels[batch])
-        return torch.sigmoid(x[batch]).mean() * loss + self.C * (y @ y)
+            return super().lower_at(x, batch)
+        pixels, labels = rows(self.lower_set.pixels, batch), rows(self.noisy_labels, batch)
+        weight = torch.sigmoid(rows(x, batch)).mean()
+        return lambda y: self.C * (y @ y) - weight * log_likelihoods(y, pixels, labels).mean()
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Also `wrong`, the fraction of lower labels that are wrong now. `upper_loss` is on the clean set always."""

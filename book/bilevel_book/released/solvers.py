@@ -2,22 +2,24 @@
 
 ReleasedStocBiO   series      v = eta r_Q + sum_{q=1}^{Q} r_q,  r_q = (I - eta H)^q grad_y f  on one batch:
                               r_0 is missing, and eta multiplies one term instead of all
-                  strangers   the step of x is written to other entries of x, as a pointer walks on by itself
-                  unstored    the step of x is computed and dropped
+                  misplaced   the step of x is written to other entries of x, as a pointer walks on by itself
+                  dropped    the step of x is computed and dropped
 ReleasedMRBO      resets      every schedule is set back to its first value before each step
                   twice       x and y take the same step twice
+                  midway      the second half-step of y (see `twice`) comes after G: G is taken at y after its first,
+                              the earlier G at y_t, the earlier grad_y g at the last such midpoint, all at the new x,
+                              since what is kept as the old x is a view of the new one
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_y, hessian_vector, surrogate
+from bilevel_core.directions import hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.estimates import PairState, inner_loop, neumann
+from bilevel_core.solvers.estimates import Pair, PairState, inner_loop, neumann, recursive_momentum
 from bilevel_core.solvers.mrbo import MRBO
 from bilevel_core.solvers.solver import SWITCH, State, draw, lower_batches, method, option
 from bilevel_core.solvers.stocbio import StocBiO
@@ -30,22 +32,23 @@ class ReleasedStocBiO(StocBiO):
     """stocBiO with switches for what its released code does differently."""
 
     series: bool = option(False, SWITCH, "the sum of the release instead of the paper's")
-    strangers: bool = option(False, SWITCH, "the step of x is written to other entries of x")
-    unstored: bool = option(False, SWITCH, "the step of x is computed and dropped")
+    misplaced: bool = option(False, SWITCH, "the step of x is written to other entries of x")
+    dropped: bool = option(False, SWITCH, "the step of x is computed and dropped")
 
     def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
         x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
         y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
         samples = draw(problem, generator)
-        f_y = grad_y(problem.upper, x, y, samples.upper)
+        f, g = losses(problem, x, samples)
+        f_x, f_y = f.gradients(y)
         if self.series:
             v = release_sum(problem, x, y, f_y, [*lower_batches(problem, generator, 1)] * self.Q, self.eta_series)
         else:
             v = neumann(problem, x, y, f_y, lower_batches(problem, generator, self.Q), self.eta_series)
-        new = x - alpha * surrogate(problem, x, y, v, samples)
-        if self.strangers:
+        new = x - alpha * (f_x - g.jacobian_vector(y, v))
+        if self.misplaced:
             new = x + (new - x).roll(STRIDE * (state.t + 1))
-        return replace(state, x=x if self.unstored else new, y=y, v=v)
+        return state.moved(x=x if self.dropped else new, y=y, v=v)
 
 
 def release_sum(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
@@ -62,13 +65,44 @@ class ReleasedMRBO(MRBO):
 
     resets: bool = option(False, SWITCH, "every schedule is set back to its first value before each step")
     twice: bool = option(False, SWITCH, "x and y take the same step twice")
+    midway: bool = option(False, SWITCH, "G is taken between the two half-steps of y, differences are taken there too")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.midway and not self.twice:
+            raise ValueError("ReleasedMRBO: midway = True needs two half-steps, give twice = True too")
 
     def at(self, t: int, *names: str) -> tuple[Any, ...]:
         return super().at(0 if self.resets else t, *names)
 
     def update(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
+        if self.midway:
+            return self.between(problem, state, generator)
         new = super().update(problem, state, generator)
         if not self.twice:
             return new
         alpha, beta = self.at(state.t, "alpha", "beta")
-        return replace(new, x=new.x - alpha * new.h.x, y=new.y - beta * new.h.y)
+        return new.moved(x=new.x - alpha * new.h.x, y=new.y - beta * new.h.y)
+
+    def between(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
+        """A step in which y takes half of its way before G is formed; `before.y` remembers that midpoint."""
+        x, y, eta = state.x, state.y, self.momentum_weight(state.t)
+        alpha, beta = self.at(state.t, "alpha", "beta")
+        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
+        f, g = losses(problem, x, samples)
+
+        def G(y: Tensor) -> tuple[Tensor, Tensor]:
+            f_x, f_y = f.gradients(y)
+            v = neumann(problem, x, y, f_y, batches, self.eta_series)
+            return f_x - g.jacobian_vector(y, v), v
+
+        h_y = g.grad_y(y)
+        if eta < 1:
+            h_y = recursive_momentum(h_y, state.h.y, g.grad_y(state.before.y), eta)
+        midpoint = y - beta * h_y
+        h_x, v = G(midpoint)
+        if eta < 1:
+            h_x = recursive_momentum(h_x, state.h.x, G(y)[0], eta)
+        return state.moved(
+            x=x - 2 * alpha * h_x, y=midpoint - beta * h_y, v=v, before=Pair(x, midpoint), h=Pair(h_x, h_y)
+        )

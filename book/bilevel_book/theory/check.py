@@ -5,8 +5,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from bilevel_book.theory.families import LogCoshFamily
-from bilevel_core.directions import Directions, project
-from bilevel_core.solvers.fmbo import Point
+from bilevel_core.directions import Directions, Point, project
 
 
 class Check(NamedTuple):

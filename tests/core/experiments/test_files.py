@@ -76,6 +76,8 @@ def test_a_file_is_decoded_once_and_again_when_it_changed(write, monkeypatch):
         ("alpha = 0.3", "alfa = 0.3", r"bold: unknown option of FdeHBO 'alfa'; known are .*alpha"),
         ("alpha = 0.05", "alfa = 0.05", r'\[main."FdeHBO"\]: unknown option of FdeHBO .alfa.; known are .*alpha'),
         ("c = 1.0, w", "c = 1.0, v", r'\[main."FdeHBO"\]: unknown option of Power .v.; known are c, w, p, cap'),
+        ("at = [5]", "at = 5", r'\[main."SOBA"\]: at: got 5, allowed: list'),
+        ("c = 1.0, w", 'c = "one", w', r"""\[main."FdeHBO"\]: c: got 'one', allowed: float"""),
         ("[0.1, 0.01], at", "[0.1], at", r'\[main."SOBA"\]: a Steps schedule needs'),
         ("delta = 1.0", 'problem = { dim_x = "3" }', r"""delta 1"\]: dim_x: got '3', allowed: int"""),
         ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]\nlike = "FdeBHO"', r"unknown label of \[main\] 'FdeBHO'; known are"),

@@ -118,6 +118,7 @@ def checkout(tmp_path, monkeypatch):
         return subprocess.run(command, cwd=tmp_path, env=os.environ | environment, check=True, capture_output=True)
 
     git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "of something else")
     (tmp_path / "running.py").write_text("first")
     monkeypatch.setattr(running, "__file__", str(tmp_path / "running.py"))
     running.commit.cache_clear()

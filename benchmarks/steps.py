@@ -1,0 +1,107 @@
+"""A step of every method over its floor: LeNet with batches of 256, hyper-cleaning with the batches of the paper."""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+import floors
+from bilevel_core.counting import counting
+from bilevel_core.experiments import load, paper_settings
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.problems import HyperCleaning, HyperRepresentation
+from bilevel_core.solvers import FMBO, SOLVERS, Solver, State
+from clock import side_by_side
+from table import Row
+
+LATE = 3000  # a time when every eta is below 1 and estimators are at work, and a multiple of VRBO's period
+SEVERAL = {"VRBO": 3, "BSA": 3, "SUSTAIN": 3}  # steps measured together: a period, or the same number of random lengths
+MANY = 12  # steps measured together where one takes less than ten milliseconds
+SHORT = {
+    "AID-FP": {"inner": 60},
+    "reverse": {"inner": 60},
+}  # not 200, on all the data: a third of the time, much the same
+
+
+def settings(experiment: str, name: str) -> dict[str, Any]:
+    """Those of the paper where the experiment has the method, else the method's own defaults."""
+    return paper_settings(experiment, name) if name in load(experiment)["main"] else {}
+
+
+def late(solver: Solver, problem: BilevelProblem) -> State:
+    """A state with a past."""
+    state = solver.init(problem)
+    v = torch.randn(state.v.shape, generator=torch.Generator().manual_seed(0), dtype=state.v.dtype)
+    return solver.step(problem, replace(state, v=v / v.norm(), t=LATE - 1))
+
+
+def steps_of(name: str, solver: Solver, problem: BilevelProblem) -> tuple[Callable[[], State], int, float]:
+    """A call that takes the steps to measure, how many they are, and the mean number of H v in one."""
+    first = late(solver, problem)
+    one = side_by_side({"step": lambda: solver.step(problem, first)}, rounds=1)["step"]
+    steps = MANY if one < 0.01 else SEVERAL.get(name, 1)
+
+    def call() -> State:
+        state = first
+        for _ in range(steps):
+            state = solver.step(problem, state)
+        return state
+
+    with counting() as calls:
+        call()
+    return call, steps, calls.Hv / steps
+
+
+def over_floor(
+    part: str, table: floors.Floors, cases: dict[str, tuple], goals: dict[str, float], rounds: int
+) -> Iterator[Row]:
+    """One row for each method; `cases` holds its solver, its problem and the floor that runs its counts."""
+    candidates, counts = {}, {}
+    for name, (solver, problem, floor) in cases.items():
+        call, steps, products = steps_of(name, solver, problem)
+        work = steps * table[name](solver, products)
+        candidates |= {name: call, f"{name}, floor": lambda floor=floor, work=work: floor.run(work)}
+        counts[name] = steps
+    times = side_by_side(candidates, rounds)
+    for name, steps in counts.items():
+        yield Row.ratio(part, name, times[name] / steps, "floor", times[f"{name}, floor"] / steps, goals.get(name))
+
+
+def on_lenet(rounds: int) -> Iterator[Row]:
+    problem = HyperRepresentation()
+    x, y = problem.start(torch.Generator().manual_seed(0))
+    floor = floors.LeNetFloor(problem, x, y, torch.ones_like(y))
+    cases = {n: (solver(**settings("hyper-representation", n)), problem, floor) for n, solver in SOLVERS.items()}
+    goals = dict.fromkeys(SOLVERS, 1.15) | {"FdeHBO": 1.05}
+    return over_floor("step on LeNet", floors.LENET, cases, goals, rounds)
+
+
+def on_cleaning(rounds: int, rounds_on_all_data: int = 3) -> Iterator[Row]:
+    main, data, cases = load("hyper-cleaning")["main"], HyperCleaning(), {}
+    for name, solver in SOLVERS.items():
+        problem = copy.copy(data)
+        problem.batch_size = main.get(name, {}).get("problem", {}).get("batch_size", 100)
+        floor = floors.CleaningFloor(problem, data.start(torch.Generator().manual_seed(0))[1])
+        cases[name] = solver(**settings("hyper-cleaning", name) | SHORT.get(name, {})), problem, floor
+    goals = dict.fromkeys(SOLVERS, 2.5)
+    del goals["BSA"]  # single samples: there is nothing to compute, the ratio is that of Python's work to none
+    part, table = "step on cleaning", floors.CLEANING
+    yield from over_floor(part, table, {n: c for n, c in cases.items() if n not in SHORT}, goals, rounds)
+    yield from over_floor(part, table, {n: cases[n] for n in SHORT}, goals, rounds_on_all_data)
+
+
+def fmbo_over_bare_products(rounds: int) -> Iterator[Row]:
+    """FMBO on cleaning over the six products of a point, twice, as anyone would write them first."""
+    problem, solver = HyperCleaning(), FMBO(**settings("hyper-cleaning", "FMBO"))
+    state = late(solver, problem)
+    samples = problem.sample(torch.Generator().manual_seed(0))
+    times = side_by_side(
+        {
+            "step": lambda: solver.step(problem, state),
+            "floor": lambda: [floors.bare_products(problem, state.y, state.v, samples) for _ in range(2)],
+        },
+        rounds,
+    )
+    yield Row.ratio("step on cleaning", "FMBO, simple floor", times["step"], "bare_products twice", times["floor"], 1.5)

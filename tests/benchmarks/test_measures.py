@@ -1,0 +1,51 @@
+"""What `make bench` compares gives the same answers, and its slopes are slopes."""
+
+import math
+
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+import overheads
+import peers
+import scaling
+from bilevel_core.problem import check_problem
+from bilevel_core.problems import Quadratic
+
+
+def test_the_stand_in_for_hypertorch_is_the_hypergradient():
+    problem = Quadratic(dim_x=4, dim_y=6, L=10.0)
+    x = problem.x0
+    found = peers.hypertorch_cg(problem, x, problem.y_star(x), problem.full(), 1e-12, 0)
+    torch.testing.assert_close(found, problem.hypergradient(x), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("pool", [overheads.sliced_pool, overheads.FirstWins.apply])
+def test_a_pool_by_slices_is_the_maximum_of_each_square(pool, dtype, generator):
+    images = torch.randn(3, 2, 6, 8, generator=generator, dtype=dtype)
+    assert torch.equal(pool(images), nn.MaxPool2d(2)(images))
+
+
+def test_its_own_backward_gives_ties_to_the_first_as_torch_does(dtype, generator):
+    images = torch.randint(3, (5, 2, 6, 8), generator=generator).to(dtype).requires_grad_()  # three values: many ties
+    weights = torch.randn(5, 2, 3, 4, generator=generator, dtype=dtype)
+    ours, theirs = (
+        torch.autograd.grad(pool(images), images, weights)[0] for pool in (overheads.FirstWins.apply, nn.MaxPool2d(2))
+    )
+    assert torch.equal(ours, theirs)
+
+
+def test_the_synthetic_problem_has_the_sizes_that_it_is_asked_for(generator):
+    problem = scaling.Wide(dim_x=50, dim_y=200, batch_size=7)
+    check_problem(problem, seed=0)
+    x, y = problem.start(generator)
+    assert (len(x), len(y), len(problem.sample(generator).lower)) == (50, 200, 7)
+
+
+def test_a_slope_is_the_exponent_of_the_larger_half():
+    sizes = [1, 10, 100, 1000]
+    table = pd.DataFrame({"grows": "n", "method": "A", "size": sizes, "ms": [5, 5, 3e2, 3e3], "megabytes": 7.0})
+    (row,) = scaling.slopes(table).to_dict("records")
+    assert math.isclose(row["ms"], 1, abs_tol=1e-9)
+    assert math.isclose(row["megabytes"], 0, abs_tol=1e-9)

@@ -1,0 +1,27 @@
+"""The results that come with the book: all of them, and nothing else."""
+
+import json
+
+import pytest
+
+from bilevel_book.paths import RESULTS
+from bilevel_core.experiments import names, sweep
+
+OTHERS = {"released/recorded.csv"}  # ends of runs of the released code itself
+
+
+def test_every_file_is_that_of_a_run():
+    files = {
+        str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts
+    }
+    runs = {
+        f"{name}/full/{run.name}.{end}" for name in names() for run in sweep(name, "full") for end in ("csv", "json")
+    }
+    assert {file for file in files if not file.endswith(".ckpt")} == runs | OTHERS
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_run_names_its_commit(name):
+    for path in (RESULTS / name / "full").rglob("*.json"):
+        commit = json.loads(path.read_text())["commit"]
+        assert len(commit) == 40, path  # of a tree without changes
