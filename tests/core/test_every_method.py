@@ -59,6 +59,7 @@ def test_oracle_calls_of_a_step_are_the_formula(name, options, first, later):
         assert tuple(vars(calls).values()) == expected
 
 
+@pytest.mark.slow  # as many draws as tell a mean of 4 from one of 4.5, which a longest product of K would have
 @pytest.mark.parametrize("name", ["BSA", "SUSTAIN"])
 def test_random_products_cost_half_of_the_longest_on_average(name):
     problem, solver = Quadratic(), SOLVERS[name](K=9, **({"eta": 1.0} if name == "SUSTAIN" else {"inner": 1}))
