@@ -50,7 +50,7 @@ STEP = {"alpha": 0.3, "beta": 0.3}
         ("AID-FP", STEP | {"K": 3, "eta_series": 0.2}, lambda p: series(p, 2, 0.2)),
         ("reverse", STEP | {"beta": 0.2, "inner": 5, "K": 3}, lambda p: series(p, 2, 0.2)),
         ("MRBO", STEP | {"Q": 2, "eta_series": 0.2, "eta": 0.5}, lambda p: series(p, 2, 0.2)),
-        ("VRBO", STEP | {"Q": 2, "eta_series": 0.2, "large": 2, "inner": 3}, lambda p: series(p, 2, 0.2)),
+        ("VRBO", STEP | {"Q": 2, "eta_series": 0.2, "large": 2}, lambda p: series(p, 2, 0.2)),
         ("BSA", STEP | {"K": 1, "eta_series": 0.2}, lambda p: series(p, 0, 0.2)),
         ("SUSTAIN", STEP | {"K": 1, "eta_series": 0.2, "eta": 0.5}, lambda p: series(p, 0, 0.2)),
         ("F2SA", {"alpha": 0.3, "beta": 0.03, "gamma": 0.3, "multiplier": 8.0}, lambda p: penalty(p, 8.0)),
@@ -107,6 +107,7 @@ def averaged_direction(problem, solver, draws):
 FROZEN = {"alpha": 1.0, "beta": 1e-13}
 
 
+@pytest.mark.slow  # a mean needs its draws
 @pytest.mark.parametrize(
     ("name", "options", "draws"),
     [
@@ -129,6 +130,7 @@ def test_under_noise_the_mean_of_an_estimate_is_the_neumann_sum(name, options, d
     assert ((mean - exact).abs() > 4 * error).any()
 
 
+@pytest.mark.slow  # each draw has five inner loops
 def test_random_directions_average_to_the_derivative_of_the_inner_loop():
     problem = Quadratic(dim_x=3, dim_y=4)
     beta, T = 0.2, 3
