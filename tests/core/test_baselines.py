@@ -335,5 +335,7 @@ def test_the_released_pzobo_has_unit_directions_in_each_block(generator):
     u = solver.direction(problem, problem.x0, generator)
     assert u[:2].norm().item() == pytest.approx(1)
     assert u[2:].norm().item() == pytest.approx(1)
-    history = run(problem, SOLVERS["PZOBO-S"](released=True, alpha=0.05, beta=0.1), steps=60, every=60, progress=False).history
+    history = run(
+        problem, SOLVERS["PZOBO-S"](released=True, alpha=0.05, beta=0.1), steps=60, every=60, progress=False
+    ).history
     assert history.objective.iloc[-1] < history.objective.iloc[0]
