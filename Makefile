@@ -12,6 +12,7 @@ BOOK := _build/html/.ready
 PAGES := $(shell find book chapters bilevel_core experiments results tests -type f \
   -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
+JUDGED := hyper-representation hyper-cleaning # the experiments of the paper, whose claims get verdicts
 SIZE ?= full
 JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.

@@ -36,7 +36,7 @@ OF_A_METHOD = """
 
 
 def example_of(name: str, thing: Any) -> str:
-    """The example of a public name, by its full name; empty where there is none."""
+    """The example of a public name, by the name that it has on its page; empty where there is none."""
     is_method = inspect.isclass(thing) and issubclass(thing, Solver) and not inspect.isabstract(thing)
     return OF_A_METHOD.format(thing.__name__) if is_method else EXAMPLES.get(name, "")
 

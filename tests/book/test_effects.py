@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from bilevel_book.ledger import effects, values
-from bilevel_book.paths import RESULTS
+from bilevel_book.released.stored import runs_of
 from bilevel_core import experiments
 
 
@@ -46,8 +46,7 @@ def test_a_label_may_be_shown_in_other_words(evidence):
 
 
 def test_a_defect_of_released_code_is_compared_at_the_last_shared_step():
-    folder = RESULTS / "released" / "cleaning"
-    now, then = (pd.read_csv(folder / f"{name}_0.csv") for name in ("all_upper_batches_from_training", "correct"))
+    now, then = (runs_of("cleaning", label) for label in ("all upper batches from training", "correct"))
     (line,) = effects.of_released("cleaning", "auc", ["all upper batches from training"])
     step = min(now.step.max(), then.step.max())
     values = [f"{part[part.step == step].auc.item():.3f}" for part in (now, then)]

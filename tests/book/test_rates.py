@@ -212,6 +212,7 @@ def test_an_interrupted_average_goes_on(tmp_path):
 # T20: the rates
 
 
+@pytest.mark.slow  # a slope needs its decade
 @pytest.mark.parametrize(
     ("method", "steepest", "flattest", "steps"), [("FdeHBO", -0.75, -0.60, 1500), ("SOBA", -0.55, -0.45, 4000)]
 )

@@ -13,7 +13,7 @@ from bilevel_core.solvers.estimates import neumann
 from core.families import LogCosh, walk
 from core.my_method import MyMethod
 
-METHODS = dict(SOLVERS) | {"template": MyMethod}
+METHODS = dict(SOLVERS) | {"MyMethod": MyMethod}
 
 
 # Where they end, on a quadratic without noise
@@ -50,18 +50,18 @@ STEP = {"alpha": 0.3, "beta": 0.3}
         ("AID-FP", STEP | {"K": 3, "eta_series": 0.2}, lambda p: series(p, 2, 0.2)),
         ("reverse", STEP | {"beta": 0.2, "inner": 5, "K": 3}, lambda p: series(p, 2, 0.2)),
         ("MRBO", STEP | {"Q": 2, "eta_series": 0.2, "eta": 0.5}, lambda p: series(p, 2, 0.2)),
-        ("VRBO", STEP | {"Q": 2, "eta_series": 0.2, "large": 2, "inner": 3}, lambda p: series(p, 2, 0.2)),
+        ("VRBO", STEP | {"Q": 2, "eta_series": 0.2, "large": 2}, lambda p: series(p, 2, 0.2)),
         ("BSA", STEP | {"K": 1, "eta_series": 0.2}, lambda p: series(p, 0, 0.2)),
         ("SUSTAIN", STEP | {"K": 1, "eta_series": 0.2, "eta": 0.5}, lambda p: series(p, 0, 0.2)),
         ("F2SA", {"alpha": 0.3, "beta": 0.03, "gamma": 0.3, "multiplier": 8.0}, lambda p: penalty(p, 8.0)),
         ("F3SA", {"alpha": 0.1, "beta": 0.03, "gamma": 0.3, "multiplier": 8.0, "eta": 0.5}, lambda p: penalty(p, 8.0)),
-        ("template", STEP, lambda p: torch.linalg.inv(p.A)),
+        ("MyMethod", STEP, lambda p: torch.linalg.inv(p.A)),
     ],
 )
 def test_without_noise_each_ends_at_its_own_limit(name, options, seen):
     problem = Quadratic(seed=2, dim_y=6)
     expected = limit(problem, seen(problem))
-    state = walk(problem, METHODS[name](**options), 400)
+    state = walk(problem, METHODS[name](**options), 400 if name == "F3SA" else 120)  # its step of x must be small
     torch.testing.assert_close(state.x, expected, rtol=1e-6, atol=1e-6)
     biased = not torch.allclose(seen(problem), torch.linalg.inv(problem.A))
     assert ((expected - problem.minimiser).norm() > 1e-3) == biased
@@ -82,7 +82,7 @@ def test_the_bias_of_a_penalty_is_of_order_one_over_the_multiplier():
 @pytest.mark.parametrize("name", ["F2SA", "F3SA"])
 def test_the_penalty_methods_report_v(name):
     problem = Quadratic(seed=2)
-    state = walk(problem, SOLVERS[name](alpha=0.1, beta=0.01, gamma=0.3, multiplier=30.0), 1500)
+    state = walk(problem, SOLVERS[name](alpha=0.3, beta=0.01, gamma=0.3, multiplier=30.0), 200)
     expected = penalty(problem, 30.0) @ (problem.y_star(state.x) - problem.c)
     torch.testing.assert_close(state.v, expected, rtol=1e-5, atol=1e-5)
 
@@ -107,39 +107,41 @@ def averaged_direction(problem, solver, draws):
 FROZEN = {"alpha": 1.0, "beta": 1e-13}
 
 
+@pytest.mark.slow  # a mean needs its draws
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "draws"),
     [
-        ("stocBiO", {"inner": 1, "Q": 3}),
-        ("AID-FP", {"inner": 1, "K": 4}),
-        ("BSA", {"inner": 1, "K": 4}),
-        ("MRBO", {"Q": 3}),
-        ("VRBO", {"Q": 3, "large": 2, "inner": 1}),
-        ("SUSTAIN", {"K": 4}),
+        ("stocBiO", {"inner": 1, "Q": 1}, 400),
+        ("AID-FP", {"inner": 1, "K": 2}, 400),
+        ("BSA", {"inner": 1, "K": 2}, 1200),  # the length is random too
+        ("MRBO", {"Q": 1}, 400),
+        ("VRBO", {"Q": 1, "large": 2, "inner": 1}, 200),  # of two each
+        ("SUSTAIN", {"K": 2}, 1200),
     ],
 )
-def test_under_noise_the_mean_of_an_estimate_is_the_neumann_sum(name, options):
-    problem = Quadratic(noise=0.8, dim_x=3, dim_y=4)
-    solver = SOLVERS[name](**FROZEN, **options, eta_series=0.25)
-    mean, error = averaged_direction(problem, solver, 1200)
-    y = torch.zeros(4, dtype=torch.float64)
-    expected = problem.rho * problem.x0 + problem.B.T @ series(problem, 3, 0.25) @ (y - problem.c)
-    assert ((mean - expected).abs() < 4 * error).all()
-    exact = problem.rho * problem.x0 + problem.B.T @ problem.v_star(problem.x0, y)
-    assert ((mean - exact).abs() > 4 * error).any()  # and not the hypergradient at (x, y): the tail is missing
+def test_under_noise_the_mean_of_an_estimate_is_the_neumann_sum(name, options, draws):
+    """Neither a sum that is one term shorter nor the whole inverse: the draws suffice to tell them apart."""
+    problem = Quadratic(noise=0.4, dim_x=3, dim_y=4)
+    mean, error = averaged_direction(problem, SOLVERS[name](**FROZEN, **options, eta_series=0.25), draws)
+    inverses = series(problem, 1, 0.25), series(problem, 0, 0.25), torch.linalg.inv(problem.A)
+    own, shorter, exact = (problem.rho * problem.x0 - problem.B.T @ inverse @ problem.c for inverse in inverses)
+    assert ((mean - own).abs() < 4 * error).all()
+    assert ((mean - shorter).abs() > 4 * error).any()
+    assert ((mean - exact).abs() > 4 * error).any()
 
 
+@pytest.mark.slow  # each draw has five inner loops
 def test_random_directions_average_to_the_derivative_of_the_inner_loop():
     problem = Quadratic(dim_x=3, dim_y=4)
     beta, T = 0.2, 3
     solver = SOLVERS["PZOBO-S"](alpha=1.0, beta=beta, inner=T, Q=4)
-    mean, error = averaged_direction(problem, solver, 2500)
+    mean, error = averaged_direction(problem, solver, 400)
     y = torch.zeros(4, dtype=torch.float64)
     for _ in range(T):
         y = y - beta * (problem.A @ y - problem.B @ problem.x0 - problem.b)
     expected = problem.rho * problem.x0 + problem.B.T @ series(problem, T - 1, beta) @ (y - problem.c)
     assert ((mean - expected).abs() < 4 * error).all()
-    assert error.max() < 0.1
+    assert error.max() < 0.02
 
 
 def test_a_long_neumann_sum_is_what_conjugate_gradients_find():
@@ -333,5 +335,7 @@ def test_the_released_pzobo_has_unit_directions_in_each_block(generator):
     u = solver.direction(problem, problem.x0, generator)
     assert u[:2].norm().item() == pytest.approx(1)
     assert u[2:].norm().item() == pytest.approx(1)
-    history = run(problem, SOLVERS["PZOBO-S"](released=True, alpha=0.05, beta=0.1), steps=300, progress=False).history
+    history = run(
+        problem, SOLVERS["PZOBO-S"](released=True, alpha=0.05, beta=0.1), steps=60, every=60, progress=False
+    ).history
     assert history.objective.iloc[-1] < history.objective.iloc[0]

@@ -63,6 +63,7 @@ def test_an_altered_file_is_named(copy):
         load_mnist(copy)
 
 
+@pytest.mark.slow  # imports torchvision, reads MNIST twice
 def test_download_fetches_what_is_wrong(copy, tmp_path, monkeypatch):
     """A server on this machine plays the mirror, and torchvision's own download code runs."""
     handler = partial(QuietHandler, directory=bundled())
@@ -83,6 +84,7 @@ def test_download_fetches_what_is_wrong(copy, tmp_path, monkeypatch):
     server.server_close()
 
 
+@pytest.mark.slow  # a new Python that imports torch and torchvision
 def test_torchvision_imports_beside_this_torch_in_a_fresh_process():
     code = "from bilevel_core.data import import_torchvision as i; print(i().__version__, i().datasets.MNIST.__name__)"
     shown = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)

@@ -50,9 +50,10 @@ def test_the_modules_are_left_alone(parts):
     assert all(torch.equal(a, b) and b.grad is None for a, b in zip(before, after, strict=True))
 
 
+@pytest.mark.slow  # small batches, small steps
 def test_fdehbo_descends_the_true_objective(parts):
     problem = from_modules(*parts, batch_size=16, ridge=0.05)
-    result = run(problem, FdeHBO(alpha=0.1, beta=0.3, lam=0.1, eta=0.5), steps=800, progress=False)
+    result = run(problem, FdeHBO(alpha=0.1, beta=0.3, lam=0.1, eta=0.5), steps=500, every=500, progress=False)
 
     def objective(x):
         return problem.upper(x, hypergradient(problem, x).y, problem.full().upper).item()

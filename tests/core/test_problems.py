@@ -25,6 +25,7 @@ def representation():
 # Quadratic and Valley
 
 
+@pytest.mark.slow  # 4000 draws, so that a standard error is small
 @pytest.mark.parametrize("problem", [Quadratic(noise=0.8), Valley(noise=0.8)], ids=["Quadratic", "Valley"])
 def test_noise_has_mean_zero_in_every_direction(problem):
     """The mean of 4000 draws of each direction is its noiseless value, within four standard errors."""
@@ -126,9 +127,9 @@ def test_the_start_depends_on_the_generator_only(representation):
     assert not torch.equal(starts[0], starts[2])
 
 
-def test_the_head_starts_at_zero_or_as_pytorch_would():
+def test_the_head_starts_at_zero_or_as_pytorch_would(representation):
     x, y = HyperRepresentation(zero_head=False).start(torch.Generator().manual_seed(5))
-    same_x, zeros = HyperRepresentation().start(torch.Generator().manual_seed(5))
+    same_x, zeros = representation.start(torch.Generator().manual_seed(5))
     assert torch.equal(x, same_x)
     assert not zeros.any()
     assert 0.9 / 84**0.5 < y.abs().max() <= 1 / 84**0.5  # uniform on +-1 / sqrt(inputs)
@@ -163,9 +164,10 @@ def test_the_ridge_makes_the_lower_level_strongly_convex(representation, generat
     torch.testing.assert_close(hessian_vector(ridged, x, y, shift, batch), 0.1 * shift, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow  # a network has to learn
 def test_a_few_steps_of_fdehbo_learn(representation):
     solver = SOLVERS["FdeHBO"](alpha=0.02, beta=0.5, lam=0.05, eta=0.9, delta=0.1, r_v=10.0)
-    history = run(representation, solver, steps=150, every=150, progress=False).history
+    history = run(representation, solver, steps=100, every=100, progress=False).history
     assert history.upper_loss.iloc[-1] < 0.7 * history.upper_loss.iloc[0]
     assert history.upper_accuracy.iloc[-1] > 0.6
 
@@ -262,9 +264,10 @@ def test_area_under_curve_counts_pairs(generator):
     assert area_under_curve(positive, negative).item() == pytest.approx(sum(pairs) / len(pairs))
 
 
+@pytest.mark.slow  # on 20000 images
 def test_fmbo_cleans_when_the_outer_step_is_large(cleaning):
     solver = SOLVERS["FMBO"](alpha=100.0, beta=0.1, lam=0.05, eta=0.9, r_v=10.0)
-    last = run(cleaning, solver, steps=1500, every=1500, progress=False).history.iloc[-1]
+    last = run(cleaning, solver, steps=500, every=500, progress=False).history.iloc[-1]
     assert last.test_accuracy > 0.75
     assert last.auc > 0.7
     assert last.sigma_noisy < last.sigma_clean
