@@ -8,16 +8,6 @@ Rate = float | Callable[[int], float]
 
 
 @dataclass(frozen=True)
-class Constant:
-    """c, for every t."""
-
-    c: float
-
-    def __call__(self, t: int) -> float:
-        return self.c
-
-
-@dataclass(frozen=True)
 class Power:
     """min(cap, c (w + t)^-p): p = 1/3 for the steps of the theorems, p = 2/3 for eta."""
 

@@ -92,5 +92,4 @@ def test_a_docstring_is_plain_text_with_blocks_code_and_examples():
 def test_signatures_say_what_the_source_says_without_modules():
     assert signature_of(directions.project) == "(v: Tensor, radius: float) -> Tensor"
     assert signature_of(schedules.at) == "(rate: Rate, t: int) -> float"
-    assert signature_of(schedules.Constant) == "(c: float)"
     assert signature_of(SOLVERS["alternating"]) == "(**options)"
