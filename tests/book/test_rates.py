@@ -113,6 +113,7 @@ def test_bad_options_are_refused(wrong):
 # Stacking
 
 
+@pytest.mark.slow  # each copy runs alone
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stack_is_its_copies_run_one_by_one(method):
     whole = Ripples(3, noise=(0.2, 0.5, 2.0), start=(0.0, 20.0, 6.0))

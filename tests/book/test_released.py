@@ -43,6 +43,7 @@ def wrong(problem):
 # All switches off
 
 
+@pytest.mark.slow  # whole data on MNIST
 @pytest.mark.parametrize("solver", [SOLVERS["FMBO"](), SOLVERS["AID-FP"](full=True, inner=1, K=2)])
 def test_with_all_switches_off_the_problem_is_hyper_cleaning(correct, solver):
     mine, theirs = (

@@ -234,6 +234,7 @@ def test_oracle_calls_are_counted(generator):
 vectors = st.lists(st.floats(-10, 10), min_size=4, max_size=4).map(lambda v: torch.tensor(v, dtype=torch.float64))
 
 
+@pytest.mark.slow  # many examples
 @given(u=vectors, v=vectors, a=st.floats(-3, 3), seed=st.integers(0, 20))
 def test_products_are_linear_symmetric_and_adjoint(u, v, a, seed):
     problem = LogCosh(seed=seed, noise=1.0)

@@ -188,6 +188,7 @@ def test_exactly_the_promised_number_of_labels_is_wrong(noise, generator):
         assert ((shifts - expected) ** 2 / expected).sum() < 26.1
 
 
+@pytest.mark.slow  # three problems on MNIST
 def test_noise_is_drawn_once_and_by_seed(cleaning):
     before = cleaning.noisy_labels.clone()
     run(cleaning, "FMBO", steps=5, progress=False)
@@ -282,6 +283,7 @@ def test_the_oracle_gives_mislabelled_images_no_weight(cleaning, generator):
     torch.testing.assert_close(oracle.lower(x, y, everything) - 0.001 * (y @ y), 0.9 * without)
 
 
+@pytest.mark.slow  # three problems on MNIST
 def test_a_zero_start_has_the_same_noise_and_no_w():
     x, w = HyperCleaning(noise=0.1, seed=3, zero_start=True).start(torch.Generator().manual_seed(3))
     assert x.abs().max() == w.abs().max() == 0

@@ -49,6 +49,7 @@ def family():
     return [random_constants(generator) for _ in range(2000)]
 
 
+@pytest.mark.slow  # many constants
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants", "results:theorem-2")
 @given(constants_of_problems(), st.sampled_from(METHODS), st.integers(0, 10**9))
 @settings(max_examples=400, deadline=None, derandomize=True)

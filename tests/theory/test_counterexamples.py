@@ -213,6 +213,7 @@ def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_cons
     assert not statements.difference_margin(k, 0.5, 3.0).holds()
 
 
+@pytest.mark.slow  # runs until it stands still
 @pytest.mark.checks("th:hessianfree", "results:delta")
 @pytest.mark.parametrize(("delta", "slope"), [(3.0, 0.1135), (0.01, 0.0)])
 def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta, slope):

@@ -240,6 +240,7 @@ def test_co_coercivity_and_the_step_it_gives(system, lam):
 # One step
 
 
+@pytest.mark.slow  # many examples
 @pytest.mark.checks("lm:corefunction", "lm:corefunction_free")
 @given(steps(), powers(-1, 3))
 def test_the_objective_descends_up_to_the_errors_of_x_y_and_v(step, longer):

@@ -36,6 +36,7 @@ def test_the_surrogate_is_as_convex_and_as_smooth_as_the_linear_system(instance,
     assert statements.surrogate_smooth(problem, at, other.v, delta).holds(slack=room)
 
 
+@pytest.mark.slow  # many examples
 @given(instances(), deltas)
 def test_the_surrogate_has_its_minimiser_in_the_same_ball_and_nearby(instance, delta):
     problem, (x, y, v), _, _ = instance
@@ -54,6 +55,7 @@ def test_the_hypergradient_through_differences_is_lipschitz_with_the_same_consta
     assert statements.surrogate_moves(problem, at, other, delta).holds(slack=room)
 
 
+@pytest.mark.slow  # many examples
 @pytest.mark.checks("th:hessianfree")
 @given(instances(), deltas)
 def test_delta_enters_only_as_a_bias_of_the_hypergradient(instance, delta):
