@@ -53,6 +53,7 @@ class Explore:
         self.places = list(itertools.product(*(range(len(values)) for values in self.grid.values())))
         self._frames: dict[tuple[int, ...], bytes] = {}
         self._palette: Image.Image | None = None
+        self._drawn: dict[tuple[int, ...], Image.Image] = {}
 
     def values(self, at: Sequence[int]) -> dict[str, Any]:
         return {name: values[i] for (name, values), i in zip(self.grid.items(), at, strict=True)}
@@ -69,7 +70,9 @@ class Explore:
     def palette(self) -> Image.Image:
         """One palette for all frames, or colours would flicker: from the first, the middle and the last of them."""
         if self._palette is None:
-            some = [self._picture(self.places[i]) for i in (0, len(self.places) // 2, -1)]
+            shown = [self.places[i] for i in (0, len(self.places) // 2, -1)]
+            some = [self._picture(at) for at in shown]
+            self._drawn = dict(zip(shown, some, strict=True))  # they are frames too
             sheet = Image.new("RGB", (max(p.width for p in some), sum(p.height for p in some)))
             for i, picture in enumerate(some):
                 sheet.paste(picture, (0, sum(p.height for p in some[:i])))
@@ -77,7 +80,9 @@ class Explore:
             self._palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
         return self._palette
 
-    def _picture(self, at: Sequence[int]) -> Image.Image:
+    def _picture(self, at: tuple[int, ...]) -> Image.Image:
+        if at in self._drawn:
+            return self._drawn.pop(at)
         # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
         figure = self.draw(**self.values(at))
         figure.set_dpi(DPI)
