@@ -61,8 +61,8 @@ class Explore:
     def frame(self, at: Sequence[int]) -> bytes:
         """The picture at these positions of the sliders, as a PNG with few colours."""
         if (at := tuple(at)) not in self._frames:
-            small = io.BytesIO()
-            self._picture(at).quantize(palette=self.palette, dither=Image.Dither.NONE).save(small, "PNG")
+            palette, small = self.palette, io.BytesIO()
+            self._picture(at).quantize(palette=palette, dither=Image.Dither.NONE).save(small, "PNG")
             self._frames[at] = small.getvalue()
         return self._frames[at]
 
