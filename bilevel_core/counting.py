@@ -15,9 +15,8 @@ class Calls:
     Hv: int = 0
     Jv: int = 0
 
-    def add(self, other: "Calls") -> None:
-        for name, calls in vars(other).items():
-            setattr(self, name, getattr(self, name) + calls)
+    def __add__(self, other: "Calls") -> "Calls":
+        return Calls(*map(int.__add__, vars(self).values(), vars(other).values()))
 
 
 _counter: ContextVar[Calls | None] = ContextVar("counter", default=None)
@@ -26,17 +25,17 @@ _counter: ContextVar[Calls | None] = ContextVar("counter", default=None)
 @contextmanager
 def counting() -> Iterator[Calls]:
     """`with counting() as calls: ...` collects the oracle calls made inside; nested counters add to outer ones."""
-    calls, outer = Calls(), _counter.get()
+    calls = Calls()
     token = _counter.set(calls)
     try:
         yield calls
     finally:
         _counter.reset(token)
-        if outer is not None:
-            outer.add(calls)
+        count(**vars(calls))
 
 
 def count(**calls: int) -> None:
     """Record calls with the active counter, if there is one."""
     if (counter := _counter.get()) is not None:
-        counter.add(Calls(**calls))
+        for name, number in calls.items():
+            setattr(counter, name, getattr(counter, name) + number)

@@ -212,12 +212,12 @@ def test_a_killed_run_resumes_bit_equal(tmp_path):
         run(Quadratic(noise=0.5), FdeHBO(), 4, steps=10**6, every=5, progress=False, checkpoint={str(path)!r})
     """)
     process = subprocess.Popen([sys.executable, "-c", script])
-    while not path.exists() or torch.load(path, weights_only=True)["state"]["t"] < 20:
+    while not path.exists() or torch.load(path, weights_only=True)["state"][3] < 20:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = torch.load(path, weights_only=True)["state"]["t"]
+    done = torch.load(path, weights_only=True)["state"][3]
     assert done % 5 == 0
     steps = done + 12
     resumed = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False, checkpoint=path)
