@@ -21,6 +21,22 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
         raise
 
 
+def append(path: Path, size: int, content: bytes) -> None:
+    """Cut a file to `size` bytes, write what follows, and flush it to disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "r+b" if size else "wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def rows_of(checkpoint: Path) -> Path:
+    """The file beside a checkpoint that has the rows of its history, one JSON a line."""
+    return checkpoint.with_name(f"{checkpoint.name}.rows")
+
+
 def shipped_experiments() -> dict[str, Path]:
     """The files of the experiments that come with the package, by name."""
     package = find_spec("bilevel_core.configurations")

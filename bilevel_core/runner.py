@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.counting import Calls, counting
-from bilevel_core.files import write_atomically
+from bilevel_core.files import append, rows_of, write_atomically
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
@@ -118,6 +118,7 @@ class _Execution:
         self.solver, self.budget, self.path = solver, budget, path
         self.state, self.diverged = solver.init(problem, seed), False
         self.calls, self.cpu, self.wall = Calls(), 0.0, 0.0
+        self.counted = vars(self.calls).copy()
         self.rows: list[dict[str, float]] = []
         self.bytes = 0  # of the rows on disk
         # What must not change between a checkpoint and its resumption; a function's address is no part of a solver.
@@ -159,22 +160,25 @@ class _Execution:
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
-        (last, until), before = self.budget.next_row(self.state.t, self.cpu), self.calls
-        with counting() as calls:
+        last, until = self.budget.next_row(self.state.t, self.cpu)
+        cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+        with counting(self.calls):
             while True:
-                cpu, wall = time.process_time(), time.perf_counter()
                 state = self.solver.step(self.problem, self.state)
-                cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-                self.diverged = not _finite(state)
-                self.state = self.state if self.diverged else state
-                self.cpu, self.wall, self.calls = self.cpu + cpu, self.wall + wall, before + calls
+                self.cpu, self.wall = time.process_time() - cpu, time.perf_counter() - wall
+                self.counted = vars(self.calls).copy()  # an interrupted step does not count
+                if not _finite(state):
+                    self.diverged = True
+                    return
+                self.state = state
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
-                if self.diverged or state.t >= last or self.cpu >= until:
+                    cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+                if state.t >= last or self.cpu >= until:
                     return
 
     def row(self, bar: Any = None) -> dict[str, float]:
-        row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | vars(self.calls)
+        row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | self.counted
         if self.diverged:  # there is nothing left to evaluate
             return dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
         numbers = self.problem.evaluate(self.state.x, self.state.y)
@@ -190,16 +194,10 @@ class _Execution:
     def save(self, path: Path) -> None:
         """The new row is appended to the file of rows; then the checkpoint says how much of that file is its own."""
         line = json.dumps(self.rows[-1], default=float).encode() + b"\n"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(rows_of(path), "r+b" if self.bytes else "wb") as file:
-            file.seek(self.bytes)
-            file.truncate()
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        append(rows_of(path), self.bytes, line)
         self.bytes += len(line)
-        content = {name: getattr(self, name) for name in ("identity", "diverged", "cpu", "wall", "bytes")}
-        content |= {"calls": vars(self.calls), "state": _leaves(self.state)}
+        content = {name: getattr(self, name) for name in ("identity", "diverged", "cpu", "wall", "counted", "bytes")}
+        content["state"] = _leaves(self.state)
         if hasattr(self.problem, "load_state_dict"):
             content["problem"] = self.problem.state_dict()
         buffer = io.BytesIO()
@@ -224,21 +222,18 @@ class _Execution:
                     f"{path} belongs to another problem: it holds a {tuple(then.shape)} {then.dtype} tensor "
                     f"where this one has {tuple(now.shape)} {now.dtype}"
                 )
-        self.state, self.calls = _rebuilt(self.state, iter(content["state"])), Calls(**content["calls"])
+        self.state = _rebuilt(self.state, iter(content["state"]))
         self.diverged, self.cpu, self.wall = content["diverged"], content["cpu"], content["wall"]
+        self.counted, self.calls = content["counted"], Calls(**content["counted"])
         self.rows = [json.loads(line) for line in rows.splitlines()]
         if hasattr(self.problem, "load_state_dict"):
             self.problem.load_state_dict(content["problem"])
 
 
-def rows_of(checkpoint: Path) -> Path:
-    """The file beside a checkpoint that has the rows of its history, one JSON a line."""
-    return checkpoint.with_name(f"{checkpoint.name}.rows")
-
-
 def _finite(state: State) -> bool:
-    # The sum of a vector is finite unless an entry is not (or all but overflows): one pass, no mask.
-    return math.isfinite(state.x.sum().item() + state.y.sum().item() + state.v.sum().item())
+    # A finite x'x + y'v has finite entries, and costs the least; where that overflows, sums decide.
+    x, y, v = state.x, state.y, state.v
+    return math.isfinite(x.dot(x).item() + y.dot(v).item()) or math.isfinite(sum(z.sum().item() for z in (x, y, v)))
 
 
 def _leaves(value: Any) -> list[Any]:

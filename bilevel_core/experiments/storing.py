@@ -9,7 +9,7 @@ import pandas as pd
 
 from bilevel_core.experiments.files import load
 from bilevel_core.experiments.plan import Run, sweep
-from bilevel_core.files import write_atomically
+from bilevel_core.files import rows_of, write_atomically
 
 
 def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) -> None:
@@ -17,7 +17,8 @@ def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) 
     write_atomically(folder / f"{run.name}.csv", history.to_csv(index=False, float_format="%.6g").encode())
     content = {"run": run.as_json} | facts
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    checkpoint_of(run, folder).unlink(missing_ok=True)
+    for left in (checkpoint_of(run, folder), rows_of(checkpoint_of(run, folder))):
+        left.unlink(missing_ok=True)
 
 
 def checkpoint_of(run: Run, folder: Path) -> Path:
@@ -50,9 +51,10 @@ def read(
     for run in sweep(experiment, size, [group] if group else None):
         facts = facts_of(run, place)
         if facts is not None:
-            named = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
-            table = pd.read_csv(place / f"{run.name}.csv")
-            tables.append(table.assign(**named, stop=facts["stop"], diverged_at=facts["diverged_at"]))
+            history = pd.read_csv(place / f"{run.name}.csv")
+            about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
+            about |= {name: facts[name] for name in ("stop", "diverged_at")}
+            tables.append(pd.concat([history, pd.DataFrame(about, index=history.index)], axis=1))
     if not tables:
         raise FileNotFoundError(
             f"no results in {place}: "
