@@ -10,7 +10,7 @@ SETUP := $(VENV)/.ready
 BOOK := _build/html/.ready
 # The ledgers, the picture of the house and the API pages are computed, so the book is made again when these change.
 PAGES := $(shell find book chapters bilevel_core experiments results tests -type f \
-  -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt')
+  -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt*')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
 JUDGED := hyper-representation hyper-cleaning # the experiments of the paper, whose claims get verdicts
 SIZE ?= full

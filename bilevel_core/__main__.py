@@ -4,15 +4,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from bilevel_core import experiments
-from bilevel_core.experiments.report import report
+from bilevel_core.files import experiment_file, shipped_experiments
 
 
 def parser() -> argparse.ArgumentParser:
+    names = ", ".join(shipped_experiments())
     top = argparse.ArgumentParser(prog="python -m bilevel_core", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     both = argparse.ArgumentParser(add_help=False)
-    both.add_argument("name", help=f"the experiment: {', '.join(experiments.names())}, or the path of a TOML file")
+    both.add_argument("name", help=f"the experiment: {names}, or the path of a TOML file")
     both.add_argument("--size", default="smoke", help="smoke (about a minute) or full (hours); default smoke")
     both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
@@ -27,10 +27,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
-        if given.command == "reproduce":
-            reproduce(given)
-        else:
-            report(given.name, given.results, given.size)
+        do(given)
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -40,9 +37,15 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def reproduce(given: argparse.Namespace) -> None:
-    if given.jobs < 1:
+def do(given: argparse.Namespace) -> None:
+    experiment_file(given.name)  # what is wrong with the arguments is told before anything heavy is imported
+    if given.command == "reproduce" and given.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {given.jobs}")
+    from bilevel_core import experiments
+    from bilevel_core.experiments.report import report
+
+    if given.command == "report":
+        return report(given.name, given.results, given.size)
     runs = experiments.sweep(given.name, given.size, given.group, given.label)
     folder = given.results / experiments.load(given.name).name / given.size
     done = experiments.reproduce(runs, folder, given.jobs, given.dask)

@@ -15,28 +15,26 @@ class Calls:
     Hv: int = 0
     Jv: int = 0
 
-    def add(self, other: "Calls") -> None:
-        for name, calls in vars(other).items():
-            setattr(self, name, getattr(self, name) + calls)
 
-
-_counter: ContextVar[Calls | None] = ContextVar("counter", default=None)
+_counters: ContextVar[tuple[Calls, ...]] = ContextVar("counters", default=())
 
 
 @contextmanager
-def counting() -> Iterator[Calls]:
-    """`with counting() as calls: ...` collects the oracle calls made inside; nested counters add to outer ones."""
-    calls, outer = Calls(), _counter.get()
-    token = _counter.set(calls)
+def counting(calls: Calls | None = None) -> Iterator[Calls]:
+    """`with counting() as calls: ...` collects the oracle calls made inside, or adds them to the counter that is given.
+
+    Outer counters count them too.
+    """
+    calls = Calls() if calls is None else calls
+    token = _counters.set((*_counters.get(), calls))
     try:
         yield calls
     finally:
-        _counter.reset(token)
-        if outer is not None:
-            outer.add(calls)
+        _counters.reset(token)
 
 
 def count(**calls: int) -> None:
-    """Record calls with the active counter, if there is one."""
-    if (counter := _counter.get()) is not None:
-        counter.add(Calls(**calls))
+    """Record calls with the active counters, if there are any."""
+    for counter in _counters.get():
+        for name, number in calls.items():
+            setattr(counter, name, getattr(counter, name) + number)

@@ -1,23 +1,29 @@
-"""Reading: the file of an experiment, found by its name or its path, decoded once and checked key by key."""
+"""Reading: the file of an experiment, decoded once and checked key by key.
 
+What is wrong with it is told with its place, what was given and what is allowed.
+"""
+
+import inspect
 import os
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from importlib import resources
-from pathlib import Path
-from typing import Any
+from importlib import import_module
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 from bilevel_core import problems
-from bilevel_core.budget import Budget
-from bilevel_core.experiments.checks import at, check_options, find_class, known, typed
+from bilevel_core.files import experiment_file, shipped_experiments
 from bilevel_core.problem import BilevelProblem
+from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
 from bilevel_core.solvers import SOLVERS, Solver
 
-PROBLEMS = {name: getattr(problems, name) for name in problems.__all__}
 Options = dict[str, Any]
+PROBLEMS = {name: getattr(problems, name) for name in problems.__all__}
+PLAIN = {bool: (bool,), int: (int,), float: (int, float), str: (str,), dict: (dict,), NoneType: (NoneType,)}
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Method:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(Budget):
     """Runs of one size: the table of their methods and which of them, what holds for all, and how long they run."""
 
     methods: str
@@ -39,15 +45,11 @@ class Group:
     problem: Options = field(default_factory=dict)
     settings: Options = field(default_factory=dict)
     grid: bool = False
-    steps: int | None = None
-    seconds: float | None = None
-    every: int | list[int] | None = None
-    rows: int | None = None
 
     @property
     def budget(self) -> Options:
-        given = {"steps": self.steps, "seconds": self.seconds, "every": self.every, "rows": self.rows}
-        return {name: value for name, value in given.items() if value is not None}
+        """What the file says of it."""
+        return {f.name: getattr(self, f.name) for f in fields(Budget) if getattr(self, f.name) != f.default}
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,7 @@ class Experiment:
 
 def names() -> list[str]:
     """The experiments that come with the package."""
-    return list(_shipped())
-
-
-def _shipped() -> dict[str, Path]:
-    folder = Path(str(resources.files("bilevel_core.configurations")))
-    return {path.stem.replace("_", "-"): path for path in sorted(folder.glob("*.toml"))}
+    return list(shipped_experiments())
 
 
 def load(experiment: str | os.PathLike[str]) -> Experiment:
@@ -77,11 +74,7 @@ def load(experiment: str | os.PathLike[str]) -> Experiment:
 
     Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
     """
-    path = Path(experiment)
-    if path.suffix != ".toml":
-        path = _shipped()[known(str(experiment), _shipped(), "experiment (or give the path of a TOML file)")]
-    elif not path.is_file():
-        raise ValueError(f"there is no file {path}")
+    path = experiment_file(experiment)
     with at(path.name):
         return _decode(path.stem.replace("_", "-"), path.read_text())
 
@@ -92,17 +85,15 @@ def _decode(name: str, text: str) -> Experiment:
     problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
     columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
     with at("problem"):
-        problem_type = find_class(problem, PROBLEMS, BilevelProblem)
+        owner = find_class(problem, PROBLEMS, BilevelProblem)
     with at("options"):
-        check_options(options, problem_type)
+        check_options(options, owner)
     tables = {
-        table: {label: _method(content, table, label, problem_type) for label in typed(table, entries, dict)}
+        table: {label: _method(content, table, label, owner) for label in typed(table, entries, dict)}
         for table, entries in content.items()
     }
     groups = {
-        size: {
-            group: _group(size, group, plan, tables, problem_type) for group, plan in typed(size, plans, dict).items()
-        }
+        size: {group: _group(size, group, plan, tables, owner) for group, plan in typed(size, plans, dict).items()}
         for size, plans in sizes.items()
     }
     return Experiment(name, problem, options, columns, tables, groups)
@@ -132,7 +123,6 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
         check_options(given, Group)
         table = tables[known(given["methods"], tables, "table of methods")]
         group = Group(**given | {"only": given["only"] or list(table)})
-        Budget(**group.budget)  # which checks it
         check_options(group.problem, problem)
         for label in group.only:
             _check_settings(group.settings, table[known(label, table, "label in `only`")].solver)
@@ -155,3 +145,64 @@ def _schedule(**given: Any) -> Power | Steps:
         return Steps(tuple(_take(given, "values", list[float])), tuple(_take(given, "at", list[int])))
     check_options(given, Power)
     return Power(**given)
+
+
+@contextmanager
+def at(place: str) -> Iterator[None]:
+    """An error inside is told with its place."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def known(given: str, names: Collection[str], what: str) -> str:
+    """`given`, which must be one of the names."""
+    if given not in names:
+        raise ValueError(f"unknown {what} {given!r}; known are {', '.join(names)}")
+    return given
+
+
+def typed(key: str, value: Any, hint: Any) -> Any:
+    """The value of a key, which must be of the type that is asked for."""
+    if not _fits(value, hint):
+        given, allowed = "nothing" if value is None else repr(value), hint if get_args(hint) else hint.__name__
+        raise ValueError(f"{key}: got {given}, allowed: {allowed}")
+    return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Types that no file can give are not judged."""
+    if isinstance(hint, UnionType):
+        return any(_fits(value, part) for part in get_args(hint))
+    kind = get_origin(hint) or hint
+    if kind is list:
+        return isinstance(value, list) and all(_fits(part, *get_args(hint)) for part in value)
+    return kind not in PLAIN or type(value) in PLAIN[kind]
+
+
+def check_options(options: Mapping[str, Any], owner: type) -> None:
+    """Options must be parameters of the constructor of `owner`, of the right type."""
+    hints = parameters(owner)
+    for key, value in options.items():
+        typed(key, value, hints[known(key, hints, f"option of {owner.__name__}")])
+
+
+def parameters(owner: Any) -> dict[str, Any]:
+    """The parameters of a constructor, and their types."""
+    _, *own = inspect.signature(owner.__init__).parameters.values()
+    return {parameter.name: parameter.annotation for parameter in own}
+
+
+def find_class(name: str, shipped: Mapping[str, type], kind: type) -> Any:
+    """One of the classes that come with the package, or the one at "package.module:Class"."""
+    if ":" not in name:
+        return shipped[known(name, shipped, f'{kind.__name__} (or give "package.module:Class")')]
+    module, _, attribute = name.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{name} cannot be imported: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise ValueError(f"{name} is not a {kind.__name__}")
+    return found

@@ -11,8 +11,18 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from bilevel_core.experiments.checks import at, find_class, known, parameters
-from bilevel_core.experiments.files import PROBLEMS, Experiment, Group, Options, load, with_schedules
+from bilevel_core.experiments.files import (
+    PROBLEMS,
+    Experiment,
+    Group,
+    Options,
+    at,
+    find_class,
+    known,
+    load,
+    parameters,
+    with_schedules,
+)
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import SOLVERS, Solver
 

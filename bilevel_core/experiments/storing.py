@@ -9,7 +9,7 @@ import pandas as pd
 
 from bilevel_core.experiments.files import load
 from bilevel_core.experiments.plan import Run, sweep
-from bilevel_core.files import write_atomically
+from bilevel_core.files import rows_of, write_atomically
 
 
 def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) -> None:
@@ -17,7 +17,8 @@ def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) 
     write_atomically(folder / f"{run.name}.csv", history.to_csv(index=False, float_format="%.6g").encode())
     content = {"run": run.as_json} | facts
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    checkpoint_of(run, folder).unlink(missing_ok=True)
+    for left in (checkpoint_of(run, folder), rows_of(checkpoint_of(run, folder))):
+        left.unlink(missing_ok=True)
 
 
 def checkpoint_of(run: Run, folder: Path) -> Path:

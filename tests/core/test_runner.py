@@ -212,18 +212,63 @@ def test_a_killed_run_resumes_bit_equal(tmp_path):
         run(Quadratic(noise=0.5), FdeHBO(), 4, steps=10**6, every=5, progress=False, checkpoint={str(path)!r})
     """)
     process = subprocess.Popen([sys.executable, "-c", script])
-    while not path.exists() or torch.load(path, weights_only=True)["state"]["t"] < 20:
+    while not path.exists() or torch.load(path, weights_only=True)["state"][3] < 20:
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = torch.load(path, weights_only=True)["state"]["t"]
+    done = torch.load(path, weights_only=True)["state"][3]
     assert done % 5 == 0
     steps = done + 12
     resumed = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False, checkpoint=path)
     whole = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False)
     assert same_state(whole.state, resumed.state)
     assert same_history(whole.history, resumed.history)
+
+
+@pytest.mark.parametrize("moment", ["before the append", "after the append", "before the rename", "after the rename"])
+@pytest.mark.parametrize("save", [1, 3])
+def test_a_run_killed_while_it_saves_resumes_bit_equal(tmp_path, moment, save):
+    path = tmp_path / "run.ckpt"
+    script = textwrap.dedent(f"""
+        import os, signal
+        from bilevel_core import FdeHBO, run, runner
+        from bilevel_core.problems import Quadratic
+        moment, saves = {moment!r}, iter(range({save - 1}))
+
+        def deadly(name, real):
+            def call(*arguments):
+                due = name in moment and next(saves, None) is None
+                if due and "before" in moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                real(*arguments)
+                if due:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return call
+
+        os.replace = deadly("rename", os.replace)
+        runner.append = deadly("append", runner.append)
+        run(Quadratic(noise=0.5), FdeHBO(), 4, steps=30, every=5, progress=False, checkpoint={str(path)!r})
+    """)
+    assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
+    resumed = run(quadratic(), FdeHBO(), 4, steps=30, every=5, progress=False, checkpoint=path)
+    whole = run(quadratic(), FdeHBO(), 4, steps=30, every=5, progress=False)
+    assert same_state(whole.state, resumed.state)
+    assert same_history(whole.history, resumed.history)
+    assert len(runner.rows_of(path).read_bytes().splitlines()) == len(whole.history)
+
+
+def test_a_file_of_rows_without_its_checkpoint_is_overwritten_and_a_short_one_is_named(tmp_path):
+    path = tmp_path / "run.ckpt"
+    runner.rows_of(path).write_text('{"step": 99}\n' * 50)
+    first = run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path)
+    pd.testing.assert_frame_equal(
+        first.history, run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path).history
+    )
+    assert first.history.step.tolist() == [0, 2, 4, 6]
+    runner.rows_of(path).write_bytes(runner.rows_of(path).read_bytes()[:-30])
+    with pytest.raises(ValueError, match=r"run.ckpt is not a checkpoint of a run .*run.ckpt.rows is too short"):
+        run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path)
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):
