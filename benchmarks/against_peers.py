@@ -1,6 +1,7 @@
 """`hypergradient` and `reverse` against other people's code, on three problems."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -11,7 +12,7 @@ from bilevel_core import BilevelProblem, Samples, hypergradient
 from bilevel_core.counting import counting
 from bilevel_core.problems import HyperCleaning, HyperRepresentation, Quadratic
 from bilevel_core.solvers import Reverse
-from bilevel_core.solvers.solver import generator_at
+from bilevel_core.solvers.solver import draw, generator_at, lower_batches
 from clock import peak_megabytes, side_by_side
 from table import Row
 
@@ -77,18 +78,21 @@ def unrolled(rounds: int) -> Iterator[Row]:
             yield Row.missing(part, name, peer)
             continue
         generator = generator_at(state)
-        batches = [solver.lower_batch(problem, generator) for _ in range(INNER)]
-        upper = solver.samples(problem, generator).upper
+        batches = list(lower_batches(problem, generator, INNER))
+        upper = draw(problem, generator).upper
 
-        def ours(solver=solver, problem=problem, state=state):
-            return solver.step(problem, state)
+        def ours(recompute=False, solver=solver, problem=problem, state=state):
+            return replace(solver, recompute=recompute).step(problem, state)
 
         def theirs(problem=problem, state=state, batches=batches, upper=upper, beta=beta):
             return peers.higher_unrolled(problem, state.x, state.y, batches, upper, beta)
 
-        times = side_by_side({"ours": ours, "theirs": theirs}, rounds)
+        ways = {part: ours, f"{part}, recompute": lambda ours=ours: ours(recompute=True), peer: theirs}
+        times = side_by_side(ways, rounds)
         answer, other = state.x - ours().x, theirs()
         far = ((other - answer).norm() / other.norm()).item()
-        yield Row.ratio(part, name, times["ours"], peer, times["theirs"], 1.0, difference=far)
-        yield Row(part, f"{name}, memory", "ours", peak_megabytes(ours), "MB")
-        yield Row(part, f"{name}, memory", peer, peak_megabytes(theirs), "MB")
+        for way, call in ways.items():
+            goal = 1.0 if call is ours else None
+            if call is not theirs:
+                yield Row.ratio(way, name, times[way], peer, times[peer], goal, difference=far)
+            yield Row(f"memory: {way}", name, "", peak_megabytes(call), "MB")

@@ -118,17 +118,25 @@ class LeNetFloor:
         along = sum((a * b).sum() for a, b in zip(g_y, self.v, strict=True))
         return g_y, torch.autograd.grad(along, inputs, retain_graph=True)
 
+    @torch.no_grad()
+    def forward(self) -> None:
+        self.features(self.data, next(self.batches))
+
+    def passes(self) -> dict[str, Callable[[], object]]:
+        return {
+            "features": self.forward,
+            "through": lambda: self.through(self.features(self.data, next(self.batches)), self.kept),
+            "head gradients": lambda: self.gradient(self.kept, self.targets),
+            "head products": lambda: self.product(self.kept, self.targets),
+        }
+
+    def named(self, counts: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.passes(), counts, strict=True))
+
     def run(self, counts: np.ndarray) -> None:
-        features, through, gradients, products = (round(n) for n in counts)
-        for _ in range(features):
-            with torch.no_grad():
-                self.features(self.data, next(self.batches))
-        for _ in range(through):
-            self.through(self.features(self.data, next(self.batches)), self.kept)
-        for _ in range(gradients):
-            self.gradient(self.kept, self.targets)
-        for _ in range(products):
-            self.product(self.kept, self.targets)
+        for call, n in zip(self.passes().values(), counts, strict=True):
+            for _ in range(round(n)):
+                call()
 
 
 def split(vector: Tensor, like: list[Tensor]) -> tuple[Tensor, ...]:
@@ -202,6 +210,9 @@ class CleaningFloor:
         self.sets = Samples(problem.upper_set.pixels, problem.lower_set.pixels)
         generator = torch.Generator().manual_seed(0)
         self.draws = itertools.cycle([problem.sample(generator) for _ in range(12)])
+
+    def named(self, counts: np.ndarray) -> dict[str, float]:
+        return dict(zip(("gathers", "forwards", "backwards"), counts.sum(0), strict=True))
 
     def run(self, counts: np.ndarray) -> None:
         for which, pixels in enumerate(self.sets):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bilevel_core import run
 from bilevel_core.problems import HyperRepresentation, Quadratic, Valley
-from bilevel_core.problems.hyper_representation import MEAN, STD
+from bilevel_core.problems.hyper_representation import MEAN, STD, lenet
 from bilevel_core.solvers import SOLVERS
 from clock import fresh_side_by_side, side_by_side
 from table import Row
@@ -19,80 +19,27 @@ from table import Row
 # LeNet's own layers
 
 
-def corners(images: Tensor) -> tuple[Tensor, ...]:
-    """Every 2 x 2 square taken apart: four images of half the size, as views."""
-    return images[..., ::2, ::2], images[..., ::2, 1::2], images[..., 1::2, ::2], images[..., 1::2, 1::2]
-
-
-def sliced_pool(images: Tensor) -> Tensor:
-    """The largest of each 2 x 2 square by three elementwise maxima, differentiated by torch."""
-    a, b, c, d = corners(images)
-    return torch.maximum(torch.maximum(a, b), torch.maximum(c, d))
-
-
-class FirstWins(torch.autograd.Function):
-    """The same, with a backward pass of its own: the gradient goes to the first maximum, as in nn.MaxPool2d."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(images: Tensor) -> Tensor:
-        return sliced_pool(images)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output) -> None:
-        ctx.save_for_backward(*inputs, output)
-
-    @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tensor:
-        images, largest = ctx.saved_tensors
-        a, b, c, _ = (corner == largest for corner in corners(images))
-        back = torch.empty_like(images)
-        for to, wins in zip(corners(back), (a, b & ~a, c & ~(a | b), ~(a | b | c)), strict=True):
-            torch.mul(gradient, wins, out=to)
-        return back
-
-
-class Pool(nn.Module):
-    def __init__(self, function: Callable[[Tensor], Tensor]):
-        super().__init__()
-        self.forward = function
-
-
-class LastConvolution(nn.Conv2d):
-    """A 5 x 5 convolution of 5 x 5 images is a linear layer: the same weights, one product."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return nn.functional.linear(images.flatten(1), self.weight.flatten(1), self.bias)
-
-
-def network(pool: Callable[[Tensor], Tensor] | None = None, last: type[nn.Conv2d] = nn.Conv2d) -> nn.Sequential:
-    """LeNet, from the same first weights each time. ReLU and the maximum commute, so a pool of ours comes first."""
-
-    def halved() -> tuple[nn.Module, nn.Module]:
-        return (Pool(pool), nn.ReLU()) if pool else (nn.ReLU(), nn.MaxPool2d(2))
-
-    torch.manual_seed(0)
+def plain_lenet() -> nn.Sequential:
+    """LeNet as it is usually written."""
     return nn.Sequential(
-        nn.Conv2d(1, 6, 5), *halved(), nn.Conv2d(6, 16, 5), *halved(), last(16, 120, 5), nn.ReLU(), nn.Flatten(),
+        nn.Conv2d(1, 6, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 120, 5), nn.ReLU(), nn.Flatten(),
         nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10),
     )  # fmt: skip
 
 
-def layers(rounds: int) -> Iterator[Row]:
-    """A pass of LeNet over a batch, forward alone and with its backward pass, over the same with nn.MaxPool2d and three
-    convolutions; the difference is that of the gradients, on real images, whose flat parts make many ties."""
+def seeded(make: Callable[[], nn.Module]) -> nn.Module:
+    torch.manual_seed(0)
+    return make()
+
+
+def passes(nets: dict[str, nn.Module], rounds: int) -> Iterator[Row]:
+    """A pass of each network over a batch, forward alone and with its backward pass, over that of the first; the
+    difference is that of the gradients, on real images, whose flat parts make many ties."""
     problem = HyperRepresentation()
     batch = problem.sample(torch.Generator().manual_seed(0)).lower
     images, labels = (problem.lower_data.inputs[batch] / 255 - MEAN) / STD, problem.lower_data.targets[batch]
-    plain = "nn.MaxPool2d, nn.Conv2d"
-    nets = {
-        plain: network(),
-        "pool by slices": network(sliced_pool),
-        "the same, own backward": network(FirstWins.apply),
-        "last convolution linear": network(last=LastConvolution),
-        "last two together": network(FirstWins.apply, LastConvolution),
-    }
 
     def forward(net: nn.Module) -> Tensor:
         with torch.no_grad():
@@ -102,15 +49,18 @@ def layers(rounds: int) -> Iterator[Row]:
         loss = nn.functional.cross_entropy(net(images), labels)
         return nn.utils.parameters_to_vector(torch.autograd.grad(loss, list(net.parameters())))
 
-    kinds = {"forward": forward, "forward and backward": gradient}
-    candidates = {
-        (kind, n): lambda call=call, net=net: call(net) for kind, call in kinds.items() for n, net in nets.items()
-    }
-    times, answer = side_by_side(candidates, rounds), gradient(nets[plain])
-    for (kind, name), seconds in times.items():
-        if name != plain:
+    first, *others = nets
+    for kind, call in {"forward": forward, "forward and backward": gradient}.items():
+        times = side_by_side({name: lambda call=call, net=net: call(net) for name, net in nets.items()}, rounds)
+        answer = gradient(nets[first])
+        for name in others:
             far = ((gradient(nets[name]) - answer).norm() / answer.norm()).item()
-            yield Row.ratio(f"LeNet, {kind}", name, seconds, plain, times[kind, plain], difference=far)
+            yield Row.ratio(f"LeNet, {kind}", name, times[name], first, times[first], difference=far)
+
+
+def layers(rounds: int) -> Iterator[Row]:
+    ours = seeded(lambda: nn.Sequential(*lenet()))
+    return passes({"nn.MaxPool2d, nn.Conv2d": seeded(plain_lenet), "this book's": ours}, rounds)
 
 
 # Fresh processes

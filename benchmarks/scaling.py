@@ -45,15 +45,17 @@ class Wide(BilevelProblem):
     def sample(self, generator: torch.Generator) -> Samples:
         return Samples(*torch.randint(len(self.labels), (2, self.batch_size), generator=generator))
 
-    def losses(self, y: Tensor, batch: Tensor) -> Tensor:
-        rows = self.rows.index_select(0, batch % self.kept)
-        return cross_entropy((y.view(self.classes, -1) @ rows.T).T, self.labels[batch], reduction="none")
+    def losses(self, batch: Tensor) -> Callable[[Tensor], Tensor]:
+        rows, labels = self.rows.index_select(0, batch % self.kept), self.labels[batch]
+        return lambda y: cross_entropy((y.view(self.classes, -1) @ rows.T).T, labels, reduction="none")
 
-    def upper(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
-        return self.losses(y, batch).mean() + x @ x / 200
+    def upper_at(self, x: Tensor, batch: Tensor) -> Callable[[Tensor], Tensor]:
+        losses, penalty = self.losses(batch), x @ x / 200
+        return lambda y: losses(y).mean() + penalty
 
-    def lower(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
-        return (torch.sigmoid(x[batch]) * self.losses(y, batch)).mean() + y @ y / 200
+    def lower_at(self, x: Tensor, batch: Tensor) -> Callable[[Tensor], Tensor]:
+        losses, weights = self.losses(batch), torch.sigmoid(x[batch])
+        return lambda y: (weights * losses(y)).mean() + y @ y / 200
 
 
 class Series(NamedTuple):
@@ -73,7 +75,7 @@ SERIES = {
     "batch, LeNet": Series((16, 32, 64, 128, 256, 512), ("FdeHBO",), lambda n: HyperRepresentation(batch_size=n)),
     "inner steps": Series((1, 4, 16, 64, 256), ("stocBiO", "AmIGO", "F2SA"), lambda n: Wide(), lambda n: {"inner": n}),
     "inner steps, unrolled": Series(
-        (1, 4, 16, 64, 256), ("reverse",), lambda n: Wide(), lambda n: {"inner": n, "K": n}
+        (1, 4, 16, 64, 256), ("reverse", "reverse, recompute"), lambda n: Wide(), lambda n: {"inner": n, "K": n}
     ),
 }
 
@@ -85,7 +87,8 @@ def measured(rounds: int = 5) -> Iterator[dict]:
         for method in methods:
             steps = {}
             for size in sizes:
-                solver = SOLVERS[method](**options(size))
+                name, *switch = method.split(", ")
+                solver = SOLVERS[name](**options(size), **dict.fromkeys(switch, True))
                 state = late(solver, problems[size])
                 steps[size] = lambda solver=solver, state=state, size=size: solver.step(problems[size], state)  # noqa: B023
             times = side_by_side(steps, rounds)

@@ -19,15 +19,12 @@ from table import Row
 LATE = 3000  # a time when every eta is below 1 and estimators are at work, and a multiple of VRBO's period
 SEVERAL = {"VRBO": 3, "BSA": 3, "SUSTAIN": 3}  # steps measured together: a period, or the same number of random lengths
 MANY = 12  # steps measured together where one takes less than ten milliseconds
-SHORT = {
-    "AID-FP": {"inner": 60},
-    "reverse": {"inner": 60},
-}  # not 200, on all the data: a third of the time, much the same
+SHORT = ("AID-FP", "reverse", "reverse, recompute")  # on all the data 60 inner steps, not 200: much the same
 
 
 def settings(experiment: str, name: str) -> dict[str, Any]:
     """Those of the paper where the experiment has the method, else the method's own defaults."""
-    return paper_settings(experiment, name) if name in load(experiment)["main"] else {}
+    return paper_settings(experiment, name) if name in load(experiment).tables["main"] else {}
 
 
 def late(solver: Solver, problem: BilevelProblem) -> State:
@@ -37,8 +34,14 @@ def late(solver: Solver, problem: BilevelProblem) -> State:
     return solver.step(problem, replace(state, v=v / v.norm(), t=LATE - 1))
 
 
-def steps_of(name: str, solver: Solver, problem: BilevelProblem) -> tuple[Callable[[], State], int, float]:
-    """A call that takes the steps to measure, how many they are, and the mean number of H v in one."""
+def methods(experiment: str) -> dict[str, Solver]:
+    """All of them, and `reverse` also with less memory."""
+    made = {name: solver(**settings(experiment, name)) for name, solver in SOLVERS.items()}
+    return made | {"reverse, recompute": replace(made["reverse"], recompute=True)}
+
+
+def steps_of(name: str, solver: Solver, problem: BilevelProblem) -> tuple[Callable[[], State], int, dict[str, float]]:
+    """A call that takes the steps to measure, how many they are, and the mean number of calls in one."""
     first = late(solver, problem)
     one = side_by_side({"step": lambda: solver.step(problem, first)}, rounds=1)["step"]
     steps = MANY if one < 0.01 else SEVERAL.get(name, 1)
@@ -51,7 +54,7 @@ def steps_of(name: str, solver: Solver, problem: BilevelProblem) -> tuple[Callab
 
     with counting() as calls:
         call()
-    return call, steps, calls.Hv / steps
+    return call, steps, {kind: getattr(calls, kind) / steps for kind in ("gradients", "Hv", "Jv")}
 
 
 def over_floor(
@@ -60,31 +63,34 @@ def over_floor(
     """One row for each method; `cases` holds its solver, its problem and the floor that runs its counts."""
     candidates, counts = {}, {}
     for name, (solver, problem, floor) in cases.items():
-        call, steps, products = steps_of(name, solver, problem)
-        work = steps * table[name](solver, products)
-        candidates |= {name: call, f"{name}, floor": lambda floor=floor, work=work: floor.run(work)}
-        counts[name] = steps
+        call, steps, calls = steps_of(name, solver, problem)
+        least = table[name.split(",")[0]](solver, calls["Hv"])
+        candidates |= {name: call, f"{name}, floor": lambda floor=floor, work=steps * least: floor.run(work)}
+        counts[name] = steps, calls | floor.named(least)
     times = side_by_side(candidates, rounds)
-    for name, steps in counts.items():
-        yield Row.ratio(part, name, times[name] / steps, "floor", times[f"{name}, floor"] / steps, goals.get(name))
+    for name, (steps, work) in counts.items():
+        ours, least = times[name] / steps, times[f"{name}, floor"] / steps
+        yield Row.ratio(part, name, ours, "floor", least, goals.get(name), work=work)
 
 
 def on_lenet(rounds: int) -> Iterator[Row]:
     problem = HyperRepresentation()
     x, y = problem.start(torch.Generator().manual_seed(0))
     floor = floors.LeNetFloor(problem, x, y, torch.ones_like(y))
-    cases = {n: (solver(**settings("hyper-representation", n)), problem, floor) for n, solver in SOLVERS.items()}
+    for pass_, seconds in side_by_side(floor.passes(), 3 * rounds).items():
+        yield Row("a pass on LeNet", pass_, "", 1e3 * seconds, "ms")
+    cases = {name: (solver, problem, floor) for name, solver in methods("hyper-representation").items()}
     goals = dict.fromkeys(SOLVERS, 1.15) | {"FdeHBO": 1.05}
-    return over_floor("step on LeNet", floors.LENET, cases, goals, rounds)
+    yield from over_floor("step on LeNet", floors.LENET, cases, goals, rounds)
 
 
 def on_cleaning(rounds: int, rounds_on_all_data: int = 3) -> Iterator[Row]:
-    main, data, cases = load("hyper-cleaning")["main"], HyperCleaning(), {}
-    for name, solver in SOLVERS.items():
+    main, data, cases = load("hyper-cleaning").tables["main"], HyperCleaning(), {}
+    for name, solver in methods("hyper-cleaning").items():
         problem = copy.copy(data)
-        problem.batch_size = main.get(name, {}).get("problem", {}).get("batch_size", 100)
+        problem.batch_size = main[name].problem.get("batch_size", 100) if name in main else 100
         floor = floors.CleaningFloor(problem, data.start(torch.Generator().manual_seed(0))[1])
-        cases[name] = solver(**settings("hyper-cleaning", name) | SHORT.get(name, {})), problem, floor
+        cases[name] = replace(solver, inner=60) if name in SHORT else solver, problem, floor
     goals = dict.fromkeys(SOLVERS, 2.5)
     del goals["BSA"]  # single samples: there is nothing to compute, the ratio is that of Python's work to none
     part, table = "step on cleaning", floors.CLEANING

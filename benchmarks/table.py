@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -28,6 +28,7 @@ class Row:
     against_ms: float = math.nan
     difference: float = math.nan  # of the two answers, relative
     note: str = ""
+    work: Mapping[str, float] = field(default_factory=dict)  # what is in it: calls and passes
 
     @classmethod
     def ratio(
@@ -64,7 +65,8 @@ def number(value: float) -> str:
 
 
 def store(rows: Iterable[Row], name: str, about: dict[str, Any]) -> None:
-    keep(pd.DataFrame([asdict(row) | {"met": row.met} for row in rows]), name, about)
+    flat = ({"met": row.met} | asdict(row) for row in rows)
+    keep(pd.DataFrame([row | row.pop("work") for row in flat]), name, about)
 
 
 def keep(table: pd.DataFrame, name: str, about: dict[str, Any]) -> None:

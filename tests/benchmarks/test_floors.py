@@ -48,6 +48,7 @@ def flat(parts):
     return torch.cat([part.reshape(-1) for part in parts])
 
 
+@pytest.mark.slow
 def test_two_passes_through_lenet_make_the_directions_of_soba():
     problem = lenet()
     x, y, v, samples = point(problem)
@@ -61,6 +62,7 @@ def test_two_passes_through_lenet_make_the_directions_of_soba():
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_simple_floor_of_a_point_has_its_six_products():
     problem = cleaning()
     _, y, v, samples = point(problem)
@@ -71,10 +73,10 @@ def test_the_simple_floor_of_a_point_has_its_six_products():
 @pytest.mark.parametrize("name", SOLVERS)
 def test_no_step_on_lenet_does_less_than_its_floor(name):
     problem = lenet()
-    solver = SOLVERS[name](**steps.settings("hyper-representation", name))
+    solver = steps.methods("hyper-representation")[name]
     floor = floors.LeNetFloor(problem, *point(problem)[:3])
-    call, n, products = steps.steps_of(name, solver, problem)
-    assert 0 < flops(lambda: floor.run(n * floors.LENET[name](solver, products))) <= flops(call)
+    call, n, calls = steps.steps_of(name, solver, problem)
+    assert 0 < flops(lambda: floor.run(n * floors.LENET[name](solver, calls["Hv"]))) <= flops(call)
 
 
 @pytest.mark.slow
@@ -82,10 +84,10 @@ def test_no_step_on_lenet_does_less_than_its_floor(name):
 def test_no_step_on_cleaning_does_less_than_its_floor(name):
     problem = copy.copy(cleaning())
     problem.batch_size = 10
-    options = steps.settings("hyper-cleaning", name)
-    solver = replace(SOLVERS[name](**options), **({"inner": 3} if "inner" in options else {}))
-    call, n, products = steps.steps_of(name, solver, problem)
-    least = n * floors.CLEANING[name](solver, products)
+    solver = steps.methods("hyper-cleaning")[name]
+    solver = replace(solver, inner=3) if "inner" in vars(solver) else solver
+    call, n, calls = steps.steps_of(name, solver, problem)
+    least = n * floors.CLEANING[name](solver, calls["Hv"])
     done = flops(lambda: floors.CleaningFloor(problem, point(problem)[1]).run(least))
     sizes = (5_000, 20_000) if name in ("AID-FP", "reverse") else (10, 10)
     assert done == pytest.approx(

@@ -1,12 +1,14 @@
 """Figures show what is in the tables."""
 
+import pandas as pd
 import pytest
 import torch
 from matplotlib.colors import to_rgba
 
 from bilevel_book.figures.cleaning import rejected
+from bilevel_book.figures.costs import PASSES, over_floor, passes
 from bilevel_book.figures.reproduction import race, standings
-from bilevel_book.style import RED
+from bilevel_book.style import METHODS, RED
 
 
 def test_a_divergence_is_drawn(table):
@@ -34,3 +36,16 @@ def test_the_gallery_shows_the_images_of_lowest_weight():
     assert len(words) == len(picture.axes[0].patches) == 6
     red = [patch for patch in picture.axes[0].patches if patch.get_edgecolor() == to_rgba(RED)]
     assert len(red) == 2  # 27 and 24 of the six
+
+
+def test_a_missed_goal_is_hollow():
+    table = pd.DataFrame({"case": ["FdeHBO", "BSA"], "value": [1.2, 9.0], "at_most": [1.1, None], "met": ["NO", ""]})
+    panel = over_floor({"t": table}).axes[0]
+    assert [line.get_markerfacecolor() for line in panel.lines][:2] == ["white", METHODS["BSA"].color]
+    assert [line.get_xdata()[0] for line in panel.lines][:2] == [1.2, 9.0]
+
+
+def test_passes_add_up_to_the_floor():
+    counts, units = dict.fromkeys(PASSES, 2), {"features": 7, "through": 20, "head gradients": 1, "head products": 3}
+    bars = passes(counts, units, 70, "t", 80).axes[0].patches
+    assert (bars[3].get_x() + bars[3].get_width(), bars[4].get_width()) == (62, 70)
