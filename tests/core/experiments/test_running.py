@@ -119,8 +119,10 @@ def checkout(tmp_path, monkeypatch):
 
     git("init", "-q")
     git("commit", "-q", "--allow-empty", "-m", "of something else")
-    (tmp_path / "running.py").write_text("first")
-    monkeypatch.setattr(running, "__file__", str(tmp_path / "running.py"))
+    file = tmp_path / "library" / "experiments" / "running.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("first")
+    monkeypatch.setattr(running, "__file__", str(file))
     running.commit.cache_clear()
     yield git
     running.commit.cache_clear()
@@ -128,13 +130,16 @@ def checkout(tmp_path, monkeypatch):
 
 def test_the_commit_is_that_of_the_checkout(checkout, tmp_path):
     assert running.commit() is None  # a checkout, but the library is no part of it
-    checkout("add", "running.py")
+    (tmp_path / "result.csv").write_text("first")
+    checkout("add", "library", "result.csv")
     checkout("commit", "-q", "-m", "first")
     running.commit.cache_clear()
     head = checkout("rev-parse", "HEAD").stdout.decode().strip()
     assert running.commit() == head
-    (tmp_path / "result.csv").write_text("a new file changes nothing")
-    (tmp_path / "running.py").write_text("second")
+    (tmp_path / "result.csv").write_text("a changed result changes nothing")
+    running.commit.cache_clear()
+    assert running.commit() == head
+    (tmp_path / "library" / "experiments" / "running.py").write_text("second")
     running.commit.cache_clear()
     assert running.commit() == f"{head}-dirty"
 
