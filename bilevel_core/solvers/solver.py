@@ -42,7 +42,7 @@ def method(cls: type) -> Any:
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
     given = [(f.name, f.default, *f.metadata.values()) for f in fields(made) if f.metadata]
     options = [f"    {name} = {default!r}: {words}; {allowed.words}" for name, default, allowed, words in given]
-    made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
+    made.__doc__ = "\n".join([inspect.cleandoc(text), *(["", "Options:", "", *options] if options else [])])
     return made
 
 
