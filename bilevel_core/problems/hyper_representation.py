@@ -26,34 +26,33 @@ class Pool(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         pool: Any = _WithGradient if images.requires_grad else None
-        return pool.apply(images) if pool else _pool(images)[0]
+        return pool.apply(images) if pool else _maxima(_maxima(images, -1), -2)
 
 
 class _WithGradient(torch.autograd.Function):
-    """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was."""
+    """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was first."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor) -> Tensor:
-        pooled, east, south = _pool(images)
         height, width = images.shape[-2:]
-        corners = 2 * width * torch.arange(height // 2)[:, None] + 2 * torch.arange(width // 2)
-        south = torch.where(east, south[..., 1::2], south[..., ::2])
-        ctx.save_for_backward(images, corners + east + width * south)
-        return pooled
+        wide = _maxima(images, -1)
+        right, below = images[..., 1::2] > images[..., ::2], wide[..., 1::2, :] > wide[..., ::2, :]
+        right = torch.where(below, right[..., 1::2, :], right[..., ::2, :])
+        rows, columns = (2 * torch.arange(size // 2, device=images.device) for size in (height, width))
+        ctx.save_for_backward(images, width * (rows[:, None] + below) + columns + right)
+        return _maxima(wide, -2)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        two = [2, 2]
+        (images, places), two = ctx.saved_tensors, [2, 2]
         pool = torch.ops.aten.max_pool2d_with_indices_backward
-        return pool(gradients[0], ctx.saved_tensors[0], two, two, [0, 0], [1, 1], False, ctx.saved_tensors[1])
+        return pool(gradients[0], images, two, two, [0, 0], [1, 1], False, places)
 
 
-def _pool(images: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The maxima; whether each is on the right; whether the larger of each two rows is the lower one."""
-    top, bottom = images[..., ::2, :], images[..., 1::2, :]
-    rows = torch.maximum(top, bottom)
-    left, right = rows[..., ::2], rows[..., 1::2]
-    return torch.maximum(left, right), right > left, bottom > top
+def _maxima(images: Tensor, axis: int) -> Tensor:
+    """The larger of each two neighbours."""
+    first, second = (images[..., start::2] if axis == -1 else images[..., start::2, :] for start in (0, 1))
+    return torch.maximum(first, second)
 
 
 def lenet() -> tuple[nn.Sequential, nn.Linear]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_y, hessian_vector
+from bilevel_core.directions import Loss, grad_y, hessian_vector
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.solver import State
 
@@ -28,10 +28,11 @@ def inner_loop(problem: BilevelProblem, x: Tensor, y: Tensor, batches: Iterable[
 
 
 def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
-    """The Neumann sum for H^-1 r, with one factor I - eta H for each batch."""
+    """The Neumann sum for H^-1 r, with one factor I - eta H for each batch, or for each lower loss made at x before."""
     total = r
     for batch in batches:
-        r = r - eta * hessian_vector(problem, x, y, r, batch)
+        Hr = batch.hessian_vector(y, r) if isinstance(batch, Loss) else hessian_vector(problem, x, y, r, batch)
+        r = r - eta * Hr
         total = total + r
     return eta * total
 

@@ -16,7 +16,7 @@ and reads different blocks of the weights, and returns a y one step past its est
 
 from torch import Generator, Tensor
 
-from bilevel_core.directions import losses
+from bilevel_core.directions import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import Pair, PairState, neumann, remember_pair
@@ -42,12 +42,15 @@ class VRBO(Solver[PairState]):
         def estimates(*points: Pair) -> list[tuple[Pair, Tensor]]:
             """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
             samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
-            at_x = {id(point.x): losses(problem, point.x, samples) for point in points}
+            at_x = {
+                id(x): (*losses(problem, x, samples), [lower_loss(problem, x, each, fixed=True) for each in batches])
+                for x, _ in points
+            }
             made = []
             for x, y in points:
-                f, g = at_x[id(x)]
+                f, g, factors = at_x[id(x)]
                 f_x, f_y = f.gradients(y)
-                v = neumann(problem, x, y, f_y, batches, self.eta_series)
+                v = neumann(problem, x, y, f_y, factors, self.eta_series)
                 made.append((Pair(f_x - g.jacobian_vector(y, v), g.grad_y(y)), v))
             return made
 

@@ -1,0 +1,154 @@
+"""f and g at one x as functions of y: right derivatives, and nothing computed twice."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from bilevel_core import SOLVERS, BilevelProblem, hypergradient
+from bilevel_core.counting import counting
+from bilevel_core.directions import grad_x, grad_y, losses, lower_loss
+from bilevel_core.problems import Quadratic
+from bilevel_core.problems.hyper_representation import Pool
+from core.families import LogCosh
+
+
+@pytest.fixture
+def point(dtype):
+    problem = LogCosh(noise=1.0, dtype=dtype)
+    generator = torch.Generator().manual_seed(4)
+    v = torch.randn(4, generator=generator, dtype=torch.float64).to(dtype)
+    return problem, problem.x0, problem.y0, v, problem.sample(generator)
+
+
+def test_every_derivative_is_that_of_the_formula(point):
+    problem, x, y, v, samples = point
+    f, g = losses(problem, x, samples)
+    other = y + 1
+    with counting() as calls:
+        found = {
+            "f_x": f.grad_x(y), "f_y": f.grad_y(y), "both": torch.cat(f.gradients(y)), "g_y": g.grad_y(y),
+            "Hv": g.hessian_vector(y, v), "Jv": g.jacobian_vector(y, v), "products": torch.cat(g.products(y, v)),
+            "kept": g.grad_y(y), "elsewhere": g.grad_y(other), "difference": g.grad_x(y, minus=other), "g": g(y)[None],
+        }  # fmt: skip
+    Hv, Jv = problem.H(x, y, samples.lower) @ v, problem.J(x, y, samples.lower) @ v
+    f_x, f_y = problem.f_x(x, y, samples.upper), problem.f_y(x, y, samples.upper)
+    expected = {
+        "f_x": f_x, "f_y": f_y, "both": torch.cat((f_x, f_y)), "g_y": problem.g_y(x, y, samples.lower),
+        "Hv": Hv, "Jv": Jv, "products": torch.cat((Hv, Jv)), "kept": problem.g_y(x, y, samples.lower),
+        "elsewhere": problem.g_y(x, other, samples.lower),
+        "difference": problem.g_x(x, y, samples.lower) - problem.g_x(x, other, samples.lower),
+        "g": problem.lower(x, y, samples.lower)[None],
+    }  # fmt: skip
+    for name, value in expected.items():
+        torch.testing.assert_close(found[name], value, msg=name)
+        assert not found[name].requires_grad
+    assert (calls.gradients, calls.Hv, calls.Jv) == (9, 2, 2)
+
+
+def test_a_fixed_x_has_the_same_derivatives_in_y(point):
+    problem, x, y, v, samples = point
+    free, fixed = lower_loss(problem, x, samples.lower), lower_loss(problem, x, samples.lower, fixed=True)
+    assert torch.equal(free.grad_y(y, keep=True), fixed.grad_y(y))
+    assert torch.equal(free.hessian_vector(y, v), fixed.hessian_vector(y, v))
+
+
+class Watched(LogCosh):
+    """Remembers each (loss, x, batch) whose part in x was computed."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.seen, self.alive = Counter(), []
+
+    def _watch(self, name, x, batch):
+        self.alive.append(batch)  # or another batch might get its place in memory
+        self.seen[name, x.detach().numpy().tobytes(), id(batch)] += 1
+
+    def upper_at(self, x, batch):
+        self._watch("f", x, batch)
+        return lambda y: LogCosh.upper(self, x, y, batch)
+
+    def lower_at(self, x, batch):
+        self._watch("g", x, batch)
+        return lambda y: LogCosh.lower(self, x, y, batch)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_in_a_step_what_x_decides_is_computed_once_for_each_batch(name):
+    problem = Watched(noise=0.3)
+    solver = SOLVERS[name](**{"eta": 0.5} if "eta" in SOLVERS[name].__dataclass_fields__ else {})
+    state = solver.step(problem, solver.init(problem))
+    problem.seen.clear()
+    solver.step(problem, state)
+    assert problem.seen
+    assert set(problem.seen.values()) == {1}
+
+
+def test_a_hypergradient_computes_what_x_decides_once():
+    problem = Watched()
+    hypergradient(problem, problem.x0, problem.full(), y=problem.y0)
+    assert sorted(problem.seen.values()) == [1, 1]  # f and g
+
+
+def test_reverse_may_forget_its_graphs():
+    problem = LogCosh(noise=0.5)
+    kept, rebuilt = (SOLVERS["reverse"](inner=6, K=4, recompute=again) for again in (False, True))
+    state = kept.init(problem)
+    for _ in range(3):
+        with counting() as calls:
+            one = kept.step(problem, state)
+        with counting() as again:
+            two = rebuilt.step(problem, state)
+        assert torch.equal(one.x, two.x)
+        assert torch.equal(one.v, two.v)
+        assert calls == again
+        state = one
+
+
+def test_either_form_of_a_loss_makes_the_other():
+    class Half(Quadratic):
+        def lower(self, x, y, batch):
+            return super().lower(x, y, batch) / 2
+
+    class Again(Watched):
+        def lower(self, x, y, batch):
+            return super().lower(x, y, batch) / 2
+
+    class Partly(Again):
+        def lower_at(self, x, batch):
+            return lambda y: 3 * LogCosh.lower(self, x, y, batch)
+
+    for problem, plain, factor in ((Half(), Quadratic(), 0.5), (Again(), LogCosh(), 0.5), (Partly(), LogCosh(), 3.0)):
+        x, y = problem.start(torch.Generator())
+        batch = problem.full().lower
+        expected = factor * plain.lower(x, y, batch)
+        torch.testing.assert_close(problem.lower(x, y, batch), expected)
+        torch.testing.assert_close(problem.lower_at(x, batch)(y), expected)
+        torch.testing.assert_close(grad_y(problem.lower, x, y, batch), factor * grad_y(plain.lower, x, y, batch))
+
+
+def test_a_problem_must_give_each_loss_in_one_form():
+    class Upper(BilevelProblem):
+        def start(self, generator): ...
+        def sample(self, generator): ...
+        def upper_at(self, x, batch): ...
+
+    with pytest.raises(TypeError, match=r"abstract.*lower"):
+        Upper()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (1, 1, 2, 6)])
+def test_pooling_by_slices_is_that_of_torch_also_at_ties(shape, generator):
+    images = torch.randint(-2, 3, shape, generator=generator).float().requires_grad_()
+    weights = torch.randn(*shape[:2], shape[2] // 2, shape[3] // 2, generator=generator)
+    ours, theirs = Pool()(images), torch.nn.functional.max_pool2d(images, 2)
+    assert torch.equal(ours, theirs)
+    assert torch.equal(Pool()(images.detach()), theirs)
+    slopes = [torch.autograd.grad((pooled * weights).sum(), images)[0] for pooled in (ours, theirs)]
+    assert torch.equal(*slopes)
+
+
+def test_a_gradient_in_x_alone_is_that_of_the_loss(point):
+    problem, x, y, _, samples = point
+    f, _ = losses(problem, x, samples)
+    assert torch.equal(f.grad_x(y), grad_x(problem.upper, x, y, samples.upper))
