@@ -1,6 +1,6 @@
 """One table of what everything costs, each number beside its floor or its peer, measured in one run.
 
-    python benchmarks/bench.py                   all of it, stored as results/cost/table.csv; ten minutes on one core
+    python benchmarks/bench.py                   all of it, stored as results/cost/table.csv; six minutes on one core
     python benchmarks/bench.py lenet cleaning    only these parts, not stored
 
 One thread, CPU time, candidates taking turns, medians: see clock.py. Peers that are not installed are left out and

@@ -1,4 +1,4 @@
-"""What was tried and left out: `python benchmarks/rejected.py`, writes results/cost/rejected.csv, three minutes.
+"""What was tried and left out: `python benchmarks/rejected.py`, writes results/cost/rejected.csv, about a minute.
 
 The directions of FdeHBO at a point of LeNet, with the features compiled, the images in channels_last, the features in
 bfloat16, two threads: each over the plain ones, and how far its answer is. Pooling by slices that torch differentiates.

@@ -1,4 +1,4 @@
-"""How the time and the memory of a step grow: `python benchmarks/scaling.py`, some four minutes on one core.
+"""How the time and the memory of a step grow: `python benchmarks/scaling.py`, about a minute on one core.
 
 Writes results/cost/scaling.csv, the CPU milliseconds and the peak megabytes of a step while one quantity grows and all
 else stays, and results/cost/slopes.csv, the slopes of their logarithms over the larger half of the sizes, where the
