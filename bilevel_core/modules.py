@@ -33,6 +33,8 @@ class Modules(BilevelProblem):
     modules are left alone. Batches are index tensors, drawn uniformly with replacement, or a slice of all.
     """
 
+    shares_x = False  # `lower_at` computes the features once, and a head at a time is faster than three at once
+
     def __init__(
         self,
         outer: nn.Module,
