@@ -5,6 +5,7 @@
 The lower level is solved by Newton's method, its steps and v* by conjugate gradients: only products H v are used.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -92,20 +93,20 @@ def conjugate_gradients(
     product: Callable[[Tensor], Tensor], b: Tensor, tol: float, max_steps: int | None = None
 ) -> Tensor:
     """Solve H u = b to ||H u - b|| <= tol ||b||, for a symmetric positive definite H given by its products."""
-    u, r = torch.zeros_like(b), b.clone()
-    p, rr = r.clone(), b @ b
-    goal = tol * torch.linalg.vector_norm(b)
+    u, r, p, rr = torch.zeros_like(b), b, b, (b @ b).item()
+    goal = tol * math.sqrt(rr)
     for _ in range(max_steps or 10 * b.numel() + 100):
-        if rr.sqrt() <= goal:
+        if math.sqrt(rr) <= goal:
             return u
         Hp = product(p)
-        curvature = p @ Hp
+        curvature = (p @ Hp).item()
         if not curvature > 0:
-            raise NotConverged(f"the lower level is not strongly convex here: curvature {curvature / (p @ p):.3g}")
+            shown = curvature / (p @ p).item()
+            raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
         step = rr / curvature
-        u, r = u + step * p, r - step * Hp
-        rr, old = r @ r, rr
-        p = r + (rr / old) * p
-    if rr.sqrt() <= goal:
+        u, r = torch.add(u, p, alpha=step), torch.add(r, Hp, alpha=-step)
+        rr, old = (r @ r).item(), rr
+        p = torch.add(r, p, alpha=rr / old)
+    if math.sqrt(rr) <= goal:
         return u
-    raise NotConverged(f"conjugate gradients stopped at residual {rr.sqrt():.3g} > {goal:.3g}")
+    raise NotConverged(f"conjugate gradients stopped at residual {math.sqrt(rr):.3g} > {goal:.3g}")

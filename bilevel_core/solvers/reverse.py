@@ -14,12 +14,15 @@ v, K J v. The graphs of the last K steps are kept, or with `recompute` only thei
 the sum of the a's.
 """
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import torch
 from torch import Generator, Tensor
 
-from bilevel_core.directions import Loss, losses, lower_loss
+from bilevel_core.counting import count
+from bilevel_core.directions import grad_y, losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import inner_loop
@@ -42,25 +45,46 @@ class Reverse(Solver[State]):
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         x, y, (alpha, beta) = state.x, state.y, self.at(state.t, "alpha", "beta")
-        # 1. Forwards, remembering where each of the last K steps started.
         batches = lower_batches(problem, generator, self.inner, self.full)
         y = inner_loop(problem, x, y, islice(batches, self.inner - self.K), beta)
-        tape: list[tuple[Tensor, Any, Loss | None]] = []
+        if self.recompute:
+            d, y, v = self.step_by_step(problem, x, y, batches, generator, beta)
+        else:
+            d, y, v = self.in_one_graph(problem, x, y, batches, generator, beta)
+        return state.moved(x=x - alpha * d, y=y, v=v)
+
+    def in_one_graph(
+        self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: Iterator[Any], generator: Generator, beta: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """d, the last y and v: K steps as one graph, differentiated as a whole."""
+        x, path = x.detach().requires_grad_(), [y.detach().requires_grad_()]
+        with torch.enable_grad():
+            for batch in batches:
+                g = problem.lower_at(x, batch)(path[-1])
+                (g_y,) = torch.autograd.grad(g, path[-1], create_graph=True)
+                path.append(path[-1] - beta * g_y)
+            samples = draw(problem, generator, self.full)
+            f = problem.upper_at(x, samples.upper)(path[-1])
+            d, *a = torch.autograd.grad(f, [x, *path[1:]], materialize_grads=True)
+        count(gradients=self.K + 2, Hv=self.K - 1, Jv=self.K)
+        return d, path[-1].detach(), beta * torch.stack(a).sum(0)
+
+    def step_by_step(
+        self, problem: BilevelProblem, x: Tensor, y: Tensor, batches: Iterator[Any], generator: Generator, beta: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The same, with one graph at a time: forwards, remembering where each step started, then backwards."""
+        tape: list[tuple[Tensor, Any]] = []
         for batch in batches:
-            g = lower_loss(problem, x, batch)
-            tape.append((y, batch, None if self.recompute else g))
-            y = y - beta * g.grad_y(y, keep=not self.recompute)
-        # 2. Backwards along them.
+            tape.append((y, batch))
+            y = y - beta * grad_y(problem.lower, x, y, batch)
         f, _ = losses(problem, x, draw(problem, generator, self.full))
         d, a = f.gradients(y)
         v = beta * a
-        for i, (start, batch, kept) in enumerate(reversed(tape), 1):
-            g = kept or lower_loss(problem, x, batch)
+        for i, (start, batch) in enumerate(reversed(tape), 1):
+            g = lower_loss(problem, x, batch)
             if i == self.K:
-                d = d - beta * g.jacobian_vector(start, a)
-                break
+                return d - beta * g.jacobian_vector(start, a), y, v
             Hv, Jv = g.products(start, a)
             d, a = d - beta * Jv, a - beta * Hv
             v = v + beta * a
-        # 3. One step of x.
-        return state.moved(x=x - alpha * d, y=y, v=v)
+        raise AssertionError("K is at least 1")
