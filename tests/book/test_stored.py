@@ -7,7 +7,8 @@ import pytest
 from bilevel_book.paths import RESULTS
 from bilevel_core.experiments import names, sweep
 
-OTHERS = {"released/recorded.csv"}  # ends of runs of the released code itself
+COSTS = {f"cost/{name}.{end}" for name in ("table", "scaling", "slopes", "rejected") for end in ("csv", "json")}
+OTHERS = {"released/recorded.csv"} | COSTS  # ends of runs of the released code itself; what `make bench` measured
 
 
 def test_every_file_is_that_of_a_run():
