@@ -125,7 +125,8 @@ class Explore:
         controls = "".join(
             f"<label><span>{html.escape(name)}</span>"
             f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="{first}">'
-            f"<output>{html.escape(_label(values[first]))}</output></label>"
+            f'<output style="min-width: {max(len(_label(value)) for value in values)}ch">'  # or the slider would jump
+            f"{html.escape(_label(values[first]))}</output></label>"
             for (name, values), first in zip(self.grid.items(), self.first, strict=True)
         )
         return _PAGE.format(
