@@ -73,7 +73,7 @@ class Loss:
         count(gradients=1)
         self._forward(y)
         if self.slope is None and not keep:
-            return _grad(self.value, self.y, retain=True)[0]
+            return derivatives(self.value, self.y, retain=True)[0]
         return self._slope(y).detach()
 
     def grad_x(self, y: Tensor, minus: Tensor | None = None) -> Tensor:
@@ -82,28 +82,28 @@ class Loss:
         self._forward(y)
         with torch.enable_grad():
             value = self.value if minus is None else self.value - check_scalar(self.name, self.of_y(minus.detach()))
-        return _grad(value, self.x, retain=True)[0]
+        return derivatives(value, self.x, retain=True)[0]
 
     def gradients(self, y: Tensor) -> tuple[Tensor, ...]:
         """grad_x and grad_y in one backward pass."""
         count(gradients=2)
         self._forward(y)
-        return _grad(self.value, self.x, self.y, retain=True)
+        return derivatives(self.value, self.x, self.y, retain=True)
 
     def hessian_vector(self, y: Tensor, v: Tensor) -> Tensor:
         """H v."""
         count(Hv=1)
-        return _grad(self._slope(y), self.y, retain=True, towards=v)[0]
+        return derivatives(self._slope(y), self.y, retain=True, towards=v)[0]
 
     def jacobian_vector(self, y: Tensor, v: Tensor) -> Tensor:
         """J v."""
         count(Jv=1)
-        return _grad(self._slope(y), self.x, retain=True, towards=v)[0]
+        return derivatives(self._slope(y), self.x, retain=True, towards=v)[0]
 
     def products(self, y: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         """H v and J v in one backward pass."""
         count(Hv=1, Jv=1)
-        return _grad(self._slope(y), self.y, self.x, retain=True, towards=v)
+        return derivatives(self._slope(y), self.y, self.x, retain=True, towards=v)
 
     def _forward(self, y: Tensor) -> None:
         if self.given is not y:
@@ -121,7 +121,7 @@ class Loss:
         """grad_y of the loss as something to be differentiated again."""
         self._forward(y)
         if self.slope is None:
-            self.slope = _grad(self.value, self.y, differentiable=True)[0]
+            self.slope = derivatives(self.value, self.y, differentiable=True)[0]
         return self.slope
 
 
@@ -148,9 +148,9 @@ def exact_at(problem: BilevelProblem, points: Sequence[Point], samples: Samples 
     x, y, v = _leaves(points)
     with torch.enable_grad():
         f = _values("upper", problem.upper_at, samples.upper, x, y)
-        g_y = _grad(_values("lower", problem.lower_at, samples.lower, x, y), *y, differentiable=True)
+        g_y = derivatives(_values("lower", problem.lower_at, samples.lower, x, y), *y, differentiable=True)
         # One backward pass of  < g_y, v > - f  gives d_v in y and, with a minus, d_x in x.
-        found = _grad([*g_y, *f], *x, *y, towards=[*v, *(-torch.ones_like(value) for value in f)])
+        found = derivatives([*g_y, *f], *x, *y, towards=[*v, *(-torch.ones_like(value) for value in f)])
     n = len(points)
     count(gradients=3 * n, Hv=n, Jv=n)
     return [Directions(d.detach(), d_v, -e) for d, e, d_v in zip(g_y, found, found[n:], strict=False)]
@@ -178,9 +178,11 @@ def finite_difference_at(
     with torch.enable_grad():
         f = _values("upper", problem.upper_at, samples.upper, x, y)
         rows = [_lower_at_each(problem, a, ys, samples.lower) for a, *ys in zip(x, y, up, down, strict=True)]
-        g_y = _grad([g for g, _, _ in rows], *y, retain=True)  # stops at y: nothing that depends on x alone is visited
+        g_y = derivatives(
+            [g for g, _, _ in rows], *y, retain=True
+        )  # stops at y: nothing that depends on x alone is visited
         quotients = [(g_up - g_down) / (2 * delta) for _, g_up, g_down in rows]
-        found = _grad([a - b for a, b in zip(f, quotients, strict=True)], *x, *y, *up, *down)
+        found = derivatives([a - b for a, b in zip(f, quotients, strict=True)], *x, *y, *up, *down)
     n = len(points)
     count(gradients=7 * n)
     parts = zip(g_y, found, found[n:], found[2 * n :], found[3 * n :], strict=False)
@@ -232,7 +234,7 @@ def grad_y(loss: LossFunction, x: Tensor, y: Tensor, batch: Any) -> Tensor:
 def _first_order(loss: LossFunction, x: Tensor, y: Tensor, batch: Any, of: Tensor) -> Tensor:
     count(gradients=1)
     with torch.enable_grad():
-        return _grad(check_scalar(loss.__name__, loss(x, y, batch)), of)[0]
+        return derivatives(check_scalar(loss.__name__, loss(x, y, batch)), of)[0]
 
 
 def _from_three_draws(
@@ -254,7 +256,7 @@ def _central_difference(
     ys = [_leaf(y.detach() + delta * v), _leaf(y.detach() - delta * v)]
     with torch.enable_grad():
         g_up, g_down = _lower_at_each(problem, x, ys, batch)
-        return _grad((g_up - g_down) / (2 * delta), *([x] if of == "x" else ys))
+        return derivatives((g_up - g_down) / (2 * delta), *([x] if of == "x" else ys))
 
 
 def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
@@ -288,7 +290,7 @@ def _leaf(tensor: Tensor) -> Tensor:
     return tensor.detach().requires_grad_()
 
 
-def _grad(
+def derivatives(
     of: Tensor | Sequence[Tensor],
     *inputs: Tensor,
     differentiable: bool = False,

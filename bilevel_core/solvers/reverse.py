@@ -22,8 +22,8 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_core.counting import count
-from bilevel_core.directions import grad_y, losses, lower_loss
-from bilevel_core.problem import BilevelProblem
+from bilevel_core.directions import derivatives, grad_y, losses, lower_loss
+from bilevel_core.problem import BilevelProblem, check_scalar
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers.estimates import inner_loop
 from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
@@ -36,7 +36,7 @@ class Reverse(Solver[State]):
     inner: int = option(10, COUNT, "steps of y for one of x")
     K: int = option(10, COUNT, "how many of them are differentiated, at most all")
     full: bool = option(False, SWITCH, "whether every call sees the whole data")
-    recompute: bool = option(False, SWITCH, "build each graph anew on the way back: a K-th of the memory, more time")
+    recompute: bool = option(False, SWITCH, "build each graph anew on the way back: less memory, more time")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,12 +60,11 @@ class Reverse(Solver[State]):
         x, path = x.detach().requires_grad_(), [y.detach().requires_grad_()]
         with torch.enable_grad():
             for batch in batches:
-                g = problem.lower_at(x, batch)(path[-1])
-                (g_y,) = torch.autograd.grad(g, path[-1], create_graph=True)
-                path.append(path[-1] - beta * g_y)
+                g = check_scalar("lower", problem.lower_at(x, batch)(path[-1]))
+                path.append(path[-1] - beta * derivatives(g, path[-1], differentiable=True)[0])
             samples = draw(problem, generator, self.full)
-            f = problem.upper_at(x, samples.upper)(path[-1])
-            d, *a = torch.autograd.grad(f, [x, *path[1:]], materialize_grads=True)
+            f = check_scalar("upper", problem.upper_at(x, samples.upper)(path[-1]))
+            d, *a = derivatives(f, x, *path[1:])
         count(gradients=self.K + 2, Hv=self.K - 1, Jv=self.K)
         return d, path[-1].detach(), beta * torch.stack(a).sum(0)
 
@@ -80,11 +79,9 @@ class Reverse(Solver[State]):
         f, _ = losses(problem, x, draw(problem, generator, self.full))
         d, a = f.gradients(y)
         v = beta * a
-        for i, (start, batch) in enumerate(reversed(tape), 1):
-            g = lower_loss(problem, x, batch)
-            if i == self.K:
-                return d - beta * g.jacobian_vector(start, a), y, v
-            Hv, Jv = g.products(start, a)
+        (first, its_batch), *others = tape
+        for start, batch in reversed(others):
+            Hv, Jv = lower_loss(problem, x, batch).products(start, a)
             d, a = d - beta * Jv, a - beta * Hv
             v = v + beta * a
-        raise AssertionError("K is at least 1")
+        return d - beta * lower_loss(problem, x, its_batch).jacobian_vector(first, a), y, v

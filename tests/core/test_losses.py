@@ -153,3 +153,22 @@ def test_a_gradient_in_x_alone_is_that_of_the_loss(point):
     problem, x, y, _, samples = point
     f, _ = losses(problem, x, samples)
     assert torch.equal(f.grad_x(y), grad_x(problem.upper, x, y, samples.upper))
+
+
+def test_reverse_asks_for_scalars_and_takes_a_loss_that_ignores_y():
+    class Vector(Quadratic):
+        def lower(self, x, y, batch):
+            return y * y
+
+    class Deaf(Quadratic):
+        def lower(self, x, y, batch):
+            return x @ x
+
+    solver = SOLVERS["reverse"](alpha=0.1)
+    with pytest.raises(ValueError, match="lower must return a scalar"):
+        solver.init(Vector())
+    problem = Deaf()
+    state = solver.init(problem)
+    after = solver.step(problem, state)
+    assert torch.equal(after.y, state.y)
+    torch.testing.assert_close(after.x, state.x - 0.1 * problem.rho * state.x)  # grad_x f alone
