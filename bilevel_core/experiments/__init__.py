@@ -9,7 +9,7 @@ A file has one table of methods for each group of runs, and says for each size w
     main = { time = 300, seeds = [0, 1, 2] }                # or steps, or gradients; every and rows as in `run`
     slow = { methods = "main", only = ["FdeHBO"], settings = { alpha = 0.001 }, steps = 100, seeds = [0] }
     held_out = { methods = "main", problem = { held_out = true }, time = 120, seeds = [0] }
-    tuning = { methods = "boxes", trials = 24, gradients = 4000, seeds = [100] }
+    tuning = { methods = "boxes", trials = 24, gradients = 4000, seeds = [100] }   # chosen = [...]: only these labels
     grid = { steps = 100, seeds = [100], grid = true }      # lists of values: every combination is a run
     [main.FdeHBO]                                           # a label; the solver of that name, or `solver = ...`
     alpha = 0.008
@@ -20,7 +20,7 @@ A file has one table of methods for each group of runs, and says for each size w
     like = "FdeHBO"
     alpha = { low = 1e-3, high = 1.0 }                      # trial k has the k-th Sobol point of all boxes
     [tuned.FdeHBO]
-    box = "FdeHBO"                                          # the settings of a trial
+    like = "boxes.FdeHBO"                                   # a label of another table, here the settings of a trial
     trial = 7
 
 `time` is in calibrated seconds: steps = time / the median cost of a step of that method (see `calibrate`), so that a

@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -50,6 +50,7 @@ class Group:
     settings: Options = field(default_factory=dict)
     grid: bool = False
     trials: int = 0
+    chosen: list[str] | None = None
     time: float | None = None
     steps: int | None = None
     gradients: float | None = None
@@ -128,21 +129,21 @@ def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
     return typed(key, table.pop(key, default), hint)
 
 
-def _method(content: Options, table: str, label: str, problem: type, *followed: str) -> Method:
+def _method(content: Options, table: str, label: str, problem: Any, *followed: str) -> Method:
     with at(f'[{table}."{label}"]'):
         entry, base = dict(typed(label, content[table][label], dict)), Method(label, {}, {})
         if "like" in entry:
-            others = [other for other in content.get("main", {}) if other not in followed]
-            like = known(_take(entry, "like", str), others, "label of [main]")
-            base = _method(content, "main", like, problem, *followed, like)
-        if "box" in entry:
-            box = known(_take(entry, "box", str), content.get("boxes", {}), "label of [boxes]")
-            base = _method(content, "boxes", box, problem)
-            base = replace(base, options=at_trial(base.options, _take(entry, "trial", int)))
+            like = _take(entry, "like", str)
+            like = f"main.{like}" if like in content.get("main", {}) else like
+            others = [f"{name}.{other}" for name, entries in content.items() for other in typed(name, entries, dict)]
+            known(like, [other for other in others if other not in followed], "label in `like`")
+            base = _method(content, *like.split(".", 1), problem, *followed, like)
         solver, changes = _take(entry, "solver", str, base.solver), _take(entry, "problem", dict, {})
+        trial = _take(entry, "trial", int | None)
         check_options(changes, problem)
         _check_settings(entry, solver)
-        return Method(solver, base.options | entry, base.problem | changes)
+        options = base.options | entry
+        return Method(solver, options if trial is None else at_trial(options, trial), base.problem | changes)
 
 
 def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Method]], problem: type) -> Group:

@@ -106,7 +106,8 @@ def _runs(file: Experiment, name: str, group: Group) -> Iterator[Run]:
     for seed, label in itertools.product(group.seeds, group.only):
         run = replace(run_of(file, group, label), group=name, seed=seed, budget=_budget(file, group, label))
         for full, options in _variants(label, run.options, group):
-            yield replace(run, label=full, options=options)
+            if group.chosen is None or full in group.chosen:
+                yield replace(run, label=full, options=options)
 
 
 def run_of(file: Experiment, group: Group, label: str) -> Run:

@@ -26,3 +26,17 @@ def test_every_run_names_its_commit(name):
     for path in (RESULTS / name / "full").rglob("*.json"):
         commit = json.loads(path.read_text())["commit"]
         assert len(commit) == 40, path  # of a tree without changes
+
+
+def test_stored_runs_are_what_the_code_gives():
+    """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
+    stored = [
+        (run, RESULTS / name / size)
+        for name in names()
+        for size in load(name).sizes
+        for run in runs_of(name, size)
+        if "sha256" in (facts_of(run, RESULTS / name / size) or {})
+    ]
+    chosen = random.Random(str(date.today())).sample(stored, min(6, len(stored)))
+    wrong = [told for run, folder in chosen if (told := verify(run, folder))]
+    assert not wrong, "\n".join(wrong)

@@ -22,14 +22,20 @@ alpha = { low = 1e-3, high = 1e-1 }
 beta = 0.5
 inner = { low = 1, high = 100 }
 
+[widened.FdeHBO]
+like = "boxes.FdeHBO"
+alpha = { low = 1e-4, high = 10.0 }
+
 [tuned.FdeHBO]
-box = "FdeHBO"
+like = "widened.FdeHBO"
 trial = 7
 delta = 0.5
 """
 
 PLAN = """
 trials = { methods = "boxes", trials = 24, steps = 10, seeds = [100, 101] }
+wide = { methods = "widened", trials = 24, steps = 10, seeds = [100] }
+finals = { methods = "boxes", trials = 24, chosen = ["FdeHBO, trial 3", "stocBiO, trial 9"], steps = 9, seeds = [1, 2] }
 tuned = { steps = 10, seeds = [0] }
 """
 
@@ -69,8 +75,17 @@ def test_trials_are_the_same_for_all_seeds_and_all_methods_of_as_many_boxes():
 
 def test_a_tuned_setting_is_that_of_its_trial(boxed):
     (run,) = sweep(boxed, "full", ["tuned"])
-    trial = next(r for r in sweep(boxed, "full", ["trials"], ["FdeHBO, trial 7"]))
+    (trial,) = sweep(boxed, "full", ["wide"], ["FdeHBO, trial 7"])
     assert run.options == trial.options | {"delta": 0.5}
+    narrow = sweep(boxed, "full", ["trials"], ["FdeHBO, trial 7"])[0].options
+    assert {name for name in narrow if narrow[name] != trial.options[name]} == {"alpha"}
+
+
+def test_chosen_trials_are_run_alone(boxed):
+    finals = sweep(boxed, "full", ["finals"])
+    assert [(run.label, run.seed) for run in finals] == [
+        (label, seed) for seed in (1, 2) for label in ("FdeHBO, trial 3", "stocBiO, trial 9")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +98,13 @@ def test_a_tuned_setting_is_that_of_its_trial(boxed):
         ),
         ("low = 1e-4, high = 1.0", 'low = "a", high = 0.5', r"low: got 'a', allowed: float"),
         ("low = 1e-4, high = 1.0", "low = 0.0, high = 0.5", r"a box needs 0 < low < high, got low = 0"),
-        ('box = "FdeHBO"', 'box = "Fde"', r"unknown label of \[boxes\] 'Fde'; known are FdeHBO, stocBiO"),
+        (
+            'like = "widened.FdeHBO"',
+            'like = "widened.Fde"',
+            r"unknown label in `like` 'widened.Fde'; known are",
+        ),
         ("trial = 7", "trial = -1", r"trial must be a whole number from 0 on, got -1"),
-        ("trial = 7\n", "", r"trial: got nothing, allowed: int"),
+        ("trial = 7", "trial = 0.5", r"trial: got 0.5, allowed: int"),
     ],
 )
 def test_what_is_wrong_with_a_box_is_told(write, old, new, message):

@@ -84,11 +84,11 @@ def test_a_file_is_decoded_once_and_again_when_it_changed(write, monkeypatch):
         ("c = 1.0, w", 'c = "one", w', r"""\[main."FdeHBO"\]: c: got 'one', allowed: float"""),
         ("[0.1, 0.01], at", "[0.1], at", r'\[main."SOBA"\]: a Steps schedule needs'),
         ("delta = 1.0", 'problem = { dim_x = "3" }', r"""delta 1"\]: dim_x: got '3', allowed: int"""),
-        ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]\nlike = "FdeBHO"', r"unknown label of \[main\] 'FdeBHO'; known are"),
+        ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]\nlike = "FdeBHO"', r"unknown label in `like` 'FdeBHO'; known are"),
         (
             'delta 1"]\nlike = "FdeHBO"',
             'delta 1"]\nlike = "FdeHBO, delta 1"',
-            r"unknown label of \[main\] 'FdeHBO, delta",
+            r"unknown label in `like` 'main.FdeHBO, delta",
         ),
         ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]', r"""delta 1"\]: unknown Solver .* 'FdeHBO, delta 1'; known are"""),
         ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]\nsolver = "pathlib:Path"', "pathlib:Path is not a Solver"),
