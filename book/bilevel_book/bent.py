@@ -5,8 +5,9 @@
     y*(x) = [a x - bend sqrt(x^2 + s^2 (a^2 - bend^2))] / (a^2 - bend^2),      v*(x, y) = grad_y f(x, y) / H(y)
 
 with 0 <= bend < mu. Around 0 the curvature changes over a length of s, the `width`: a difference that reaches further
-than that has a bias. f, the noise and the stacking are those of `Ripples`. All v* lie in the ball of the theorem, of radius C_fy / mu_g, here
-sqrt(dim) (1 + r) / (mu - bend). A ball is a matter of one copy: `InBall` shortens the v of each copy on its own.
+than that has a bias. f, the noise and the stacking are those of `Ripples`. All v* lie in the ball of the theorem, of
+radius C_fy / mu_g, here sqrt(dim) (1 + r) / (mu - bend). A ball is a matter of one copy: `InBall` shortens the v of each
+copy on its own.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ from bilevel_core.solvers.solver import RADIUS, method, option
 
 
 class Bent(Ripples):
-    def __init__(self, copies: int = 8, dim: int = 4, bend: float = 0.5, width: float = 0.2, **others: Any):
+    def __init__(self, copies: int = 8, dim: int = 4, bend: float = 0.5, width: float = 0.6, **others: Any):
         super().__init__(copies, dim, **others)
         if not 0 <= bend < self.a.min():
             raise ValueError(f"need 0 <= bend < mu = {self.a.min():g}, or g is not strongly convex; got bend = {bend}")
