@@ -98,7 +98,7 @@ class HyperCleaning(BilevelProblem):
         return lower
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Losses and accuracy of w on true labels; mean weights of noisy and clean; how well low weights find the noisy:
+        """Losses and accuracy of w on true labels; mean weights of noisy and clean; how low weights find the noisy:
         AUC, and F1 if as many are called noisy as there are."""
         logits = {name: class_scores(y, images.pixels).T for name, images in self._sets().items()}
         losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
