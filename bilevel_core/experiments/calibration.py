@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from tqdm.auto import tqdm
 
 from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
-from bilevel_core.experiments.files import calibration_file, known, load
+from bilevel_core.experiments.files import at_trial, calibration_file, known, load
 from bilevel_core.experiments.plan import Run
 from bilevel_core.experiments.running import environment, one_thread
 from bilevel_core.files import experiment_file, write_atomically
@@ -63,7 +64,7 @@ def calibrate(experiment: str | os.PathLike[str], size: str = "full", rounds: in
 
 def _steps(run: Run) -> Callable[[], float]:
     """Seconds a step, late in a run, where momentum is at work; a method with a period is measured over one."""
-    problem, solver = run.make_problem(), run.make_solver()
+    problem, solver = run.make_problem(), replace(run, options=at_trial(run.options, 0)).make_solver()
     period = getattr(solver, "period", 1)
     start = state = solver.init(problem, 0).moved(t=LATE * period)
 

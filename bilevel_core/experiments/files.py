@@ -161,7 +161,12 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
             raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
         check_options(group.problem, problem)
         for label in group.only:
-            _check_settings(group.settings, table[known(label, table, "label in `only`")].solver)
+            method = table[known(label, table, "label in `only`")]
+            _check_settings(group.settings, method.solver)
+            if group.time and any(isinstance(box["low"], int) for box in _boxes(method.options)):
+                raise ValueError(
+                    f"a box of whole numbers changes what a step of {label} costs: give gradients, not time"
+                )
         return group
 
 
@@ -177,15 +182,18 @@ def at_trial(options: Options, trial: int) -> Options:
     Equal numbers of boxes have the same points. A box is logarithmic, low^(1 - u) high^u to three digits, and gives
     whole numbers if its ends are such.
     """
-    found: list[Options] = []
-    _filled(options, found.append)
     if trial < 0:
         raise ValueError(f"trial must be a whole number from 0 on, got {trial}")
-    if not found:
-        return options
-    points = torch.quasirandom.SobolEngine(len(found), scramble=True, seed=0).draw(trial + 1, dtype=torch.float64)
-    u = iter(points[trial].tolist())
-    return _filled(options, lambda box: _between(**box, u=next(u)))
+    engine = torch.quasirandom.SobolEngine(max(1, len(_boxes(options))), scramble=True, seed=0)
+    u = iter(engine.draw(trial + 1, dtype=torch.float64)[trial].tolist())
+    filled: Options = _filled(options, lambda box: _between(**box, u=next(u)))
+    return filled
+
+
+def _boxes(options: Options) -> list[Options]:
+    found: list[Options] = []
+    _filled(options, found.append)
+    return found
 
 
 def _filled(value: Any, fill: Callable[[Options], Any]) -> Any:

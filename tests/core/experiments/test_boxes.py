@@ -1,6 +1,7 @@
 """Boxes: trial k of every method is the k-th Sobol point, on logarithmic scales."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -86,6 +87,14 @@ def test_chosen_trials_are_run_alone(boxed):
     assert [(run.label, run.seed) for run in finals] == [
         (label, seed) for seed in (1, 2) for label in ("FdeHBO, trial 3", "stocBiO, trial 9")
     ]
+
+
+def test_a_box_of_whole_numbers_has_no_calibrated_time(write):
+    path = write(("[main.FdeHBO]\n", f"{BOXES}\n[main.FdeHBO]\n"), ("bold = {", f"{PLAN}\nbold = {{"))
+    text = Path(path).read_text().replace('"boxes", trials = 24, steps = 10', '"boxes", trials = 24, time = 9.0')
+    Path(path).write_text(text)
+    with pytest.raises(ValueError, match=r"trials: a box of whole numbers changes what a step of stocBiO costs"):
+        sweep(path, "full")
 
 
 @pytest.mark.parametrize(
