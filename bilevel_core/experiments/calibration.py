@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
 from bilevel_core.experiments.files import at_trial, calibration_file, known, load
-from bilevel_core.experiments.plan import Run
+from bilevel_core.experiments.plan import Run, run_of
 from bilevel_core.experiments.running import environment, one_thread
 from bilevel_core.files import experiment_file, write_atomically
 
@@ -28,38 +28,42 @@ LATE = 10**6  # the t of the steps that are measured: beyond where any schedule 
 def calibrate(experiment: str | os.PathLike[str], size: str = "full", rounds: int = 30, progress: bool = True) -> Path:
     """Measure a step of every method of an experiment, and the prices of H v and J v; store them beside its file.
 
-    Each round measures all of them once. What is there already stays: methods that came later are measured beside the
-    old ones, and their costs are scaled by the median of old / now, as if they had been there.
+    Each round measures all of them once; what differs only in the sizes of steps is one method. What is there already
+    stays: methods that came later are measured beside the old ones, and their costs are scaled by the median of
+    old / now, as if they had been there.
     """
     file, path = load(experiment), calibration_file(experiment_file(experiment))
+    kinds: dict[str, str] = {}
     timers: dict[str, Callable[[], float]] = {}
     for group in file.sizes[known(size, file.sizes, f"size of {file.name}")].values():
-        for label in group.only if not (group.trials or group.grid) else []:
-            method = file.tables[group.methods][label]
-            problem = file.options | method.problem | group.problem
-            run = Run(
-                file.name, "", label, method.solver, method.options | group.settings, file.problem, problem, 0, {}
-            )
-            timers.setdefault(f"{group.methods}.{label}", _steps(run))
-    products = _products(Run(file.name, "", "", "SOBA", {}, file.problem, file.options, 0, {}))
+        for label in group.only if group.time or not (group.trials or group.grid) else []:
+            run = run_of(file, group, label)
+            kind = kinds.setdefault(f"{group.methods}.{label}", _kind(run))
+            timers[kind] = timers.get(kind) or _steps(run)
+    timers |= _products(replace(run, problem_options=file.options))
     with one_thread():
         rows = [
-            {name: timer() for name, timer in (timers | products).items()}
+            {kind: timer() for kind, timer in timers.items()}
             for _ in tqdm(range(rounds + 1), unit="round", disable=not progress)
         ][1:]  # the first warms up
-    quartiles = {name: np.quantile([row[name] for row in rows], [0.25, 0.5, 0.75]).tolist() for name in rows[0]}
+    quartiles = {kind: np.quantile([row[kind] for row in rows], [0.25, 0.5, 0.75]) for kind in timers}
     prices = {name: round(quartiles[name][1] / quartiles["gradient"][1], 2) for name in ("Hv", "Jv")}
     old = file.calibration.get("steps", {})
-    scale = float(np.median([old[name]["median"] / quartiles[name][1] for name in timers if name in old] or [1.0]))
-    steps = {
-        name: {
-            which: float(f"{scale * q:.4g}") for which, q in zip(("q1", "median", "q3"), quartiles[name], strict=True)
-        }
-        for name in timers
-    }
+    scale = float(np.median([cost["median"] / quartiles[kinds[name]][1] for name, cost in old.items()] or [1.0]))
+    costs = {name: [float(f"{scale * q:.4g}") for q in quartiles[kind]] for name, kind in kinds.items()}
+    steps = {name: dict(zip(("q1", "median", "q3"), cost, strict=True)) for name, cost in costs.items()}
     content = {"steps": steps | old, "prices": file.calibration.get("prices", prices), "rounds": rounds} | environment()
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
     return path
+
+
+def _kind(run: Run) -> str:
+    """What decides the cost of a step: not the numbers with a point, but for a 1, which is momentum off."""
+    whole = [
+        {key: value for key, value in options.items() if value == 1 or not isinstance(value, float | dict)}
+        for options in (run.options, run.problem_options)
+    ]
+    return json.dumps([run.solver, *whole], sort_keys=True)
 
 
 def _steps(run: Run) -> Callable[[], float]:

@@ -21,6 +21,7 @@ import bilevel_core
 from bilevel_core import runner
 from bilevel_core.experiments.plan import Run
 from bilevel_core.experiments.storing import as_csv, checkpoint_of, facts_of, is_stored, store
+from bilevel_core.results import Result
 
 
 def reproduce(
@@ -62,6 +63,7 @@ def perform(run: Run, folder: str) -> tuple[Run, pd.DataFrame, dict[str, Any]]:
     facts = {
         "stop": result.stop,
         "diverged_at": result.diverged_at,
+        "warnings": list(result.warnings),
         "steps": int(last.step),
         "cpu_seconds": round(float(last.cpu_seconds), 3),
         "wall_seconds": round(float(last.wall_seconds), 3),
@@ -70,7 +72,7 @@ def perform(run: Run, folder: str) -> tuple[Run, pd.DataFrame, dict[str, Any]]:
     return run, result.history, facts | environment()
 
 
-def result_of(run: Run, checkpoint: Path | None = None) -> runner.Result:
+def result_of(run: Run, checkpoint: Path | None = None) -> Result:
     """Do one run, quietly."""
     return runner.run(
         run.make_problem(), run.make_solver(), run.seed, **run.budget, progress=False, checkpoint=checkpoint
