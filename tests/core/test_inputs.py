@@ -2,7 +2,7 @@
 
 A row has `given` (the input in words), `do` (Python that gives it), and `raises` (the type of the error, exactly) with
 `says` (words of its message, one or a list), or `warns` (words of one sentence in the warnings of the result that `do`
-ends with). `setup`, of a row or of a file, is Python that runs before: small problems, say. `folder` is an empty folder.
+ends with). `setup`, of a row or a file, is Python that runs before: small problems, say. `folder` is an empty folder.
 """
 
 import ast
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_said(setup, row, tmp_path):
         assert any(row["warns"] in sentence for sentence in sentences), sentences
         return
     words = [row["says"]] if isinstance(row["says"], str) else row["says"]
-    with pytest.raises(Exception, match=r"(?s).*") as caught:  # any, so that a raw one is shown beside what was expected
+    with pytest.raises(Exception, match=r"(?s).*") as caught:  # any: a raw one is shown below
         outcome(row["do"], names)
     assert type(caught.value).__name__ == row["raises"], repr(caught.value)
     assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
