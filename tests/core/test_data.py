@@ -1,5 +1,4 @@
 import gzip
-import hashlib
 import shutil
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
