@@ -156,10 +156,10 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     if torch.is_inference_mode_enabled():
         raise ValueError("methods take gradients, which torch.inference_mode() forbids; torch.no_grad() does no harm")
     first = _at_the_start(problem, seed)
-    if hasattr(problem, "load_state_dict"):
-        return
-    for (name, one), two in zip(first.items(), _at_the_start(problem, seed, "_at").values(), strict=True):
-        if torch.linalg.vector_norm(two - one) > torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one):
+    again = first if hasattr(problem, "load_state_dict") else _at_the_start(problem, seed, "_at")
+    for name, one in first.items():
+        two, small = again[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
+        if one.shape != two.shape or torch.linalg.vector_norm(one - two) > small:
             raise ValueError(
                 f"{name} is another the second time, with the same seed: it (or sample) uses randomness other than its "
                 f"generator, as dropout does, or it remembers something, or {name}_at is not the same function"

@@ -87,6 +87,13 @@ def test_a_small_error_of_rounding_is_not_randomness():
         check_problem(Growing(1e-6), 0)
 
 
+def test_a_problem_that_can_be_put_back_may_change():
+    class Restored(Growing):
+        def load_state_dict(self, state): ...
+
+    check_problem(Restored(1.0), 0)
+
+
 def test_randomness_shows_in_a_gradient_where_the_loss_is_blind():
     """At y = 0 a linear layer on top of dropout has the same loss whatever is dropped."""
 
