@@ -65,8 +65,9 @@ def read(
 ) -> pd.DataFrame:
     """The stored histories of an experiment as one long table, with columns group, label, solver, seed and stop.
 
-    Where the experiment is calibrated there are three axes: step; equivalents = gradients + their prices x (Hv, Jv);
-    seconds = step x the median cost of a step. Only what the experiment's file describes today is read, in its order; a
+    Where the experiment is calibrated there are three axes: step; equivalents = gradients + their prices x (Hv, Jv), of
+    batches as large as the experiment's own (none for a method on the whole data); seconds = step x the median cost of
+    a step. Only what the experiment's file describes today is read, in its order; a
     file left by other settings is not. `folder` holds the results of all experiments, as `--results` does.
     """
     file = load(experiment)
@@ -79,7 +80,9 @@ def read(
         history = pd.read_csv(place / f"{run.name}.csv")
         if file.calibration:
             prices = file.calibration["prices"]
-            history["equivalents"] = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
+            calls = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
+            own, shared = (options.get("batch_size", 1) for options in (run.problem_options, file.options))
+            history["equivalents"] = calls * (float("nan") if run.options.get("full") else own / shared)
             cost = costs.get(f"{file.sizes[size][run.group].methods}.{run.label}", {"median": float("nan")})
             history["seconds"] = history.step * cost["median"]
         about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}

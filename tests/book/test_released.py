@@ -107,16 +107,16 @@ def test_batches_are_those_of_a_correct_run(renoised, correct):
 
 
 def test_a_run_begins_with_true_labels_and_can_be_repeated(renoised):
-    first, second = (run(renoised, "SOBA", steps=4, every=4, progress=False) for _ in range(2))
+    first, second = (run(renoised, SOLVERS["SOBA"](), steps=4, every=4, progress=False) for _ in range(2))
     assert first.history.wrong.tolist()[0] == 0
     assert 0 < first.history.wrong.tolist()[1] <= 4 * 5 / N
     assert torch.equal(first.state.y, second.state.y)
 
 
 def test_an_interrupted_run_goes_on_with_the_labels_it_had(renoised, tmp_path):
-    whole = run(renoised, "SOBA", steps=6, every=2, progress=False)
+    whole = run(renoised, SOLVERS["SOBA"](), steps=6, every=2, progress=False)
     for steps in (4, 6):
-        part = run(renoised, "SOBA", steps=steps, every=2, progress=False, checkpoint=tmp_path / "run.ckpt")
+        part = run(renoised, SOLVERS["SOBA"](), steps=steps, every=2, progress=False, checkpoint=tmp_path / "run.ckpt")
     times = ["cpu_seconds", "wall_seconds"]
     assert whole.history.drop(columns=times).equals(part.history.drop(columns=times))
     assert torch.equal(whole.state.y, part.state.y)
@@ -286,7 +286,7 @@ def test_a_seed_that_seeds_nothing(correct):
     torch.manual_seed(0)  # the global generator is left in a known state, and two runs still differ
 
     def end(problem):
-        return run(problem, "SOBA", seed=5, steps=2, every=2, progress=False).state.y
+        return run(problem, SOLVERS["SOBA"](), seed=5, steps=2, every=2, progress=False).state.y
 
     assert not torch.equal(end(unseeded), end(unseeded))
     assert torch.equal(end(correct), end(correct))

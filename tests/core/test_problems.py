@@ -193,7 +193,7 @@ def test_exactly_the_promised_number_of_labels_is_wrong(noise, generator):
 @pytest.mark.slow  # three problems on MNIST
 def test_noise_is_drawn_once_and_by_seed(cleaning):
     before = cleaning.noisy_labels.clone()
-    run(cleaning, "FMBO", steps=5, progress=False)
+    run(cleaning, SOLVERS["FMBO"](), steps=5, progress=False)
     assert torch.equal(before, cleaning.noisy_labels)
     assert torch.equal(before, HyperCleaning(noise=0.1, seed=0).noisy_labels)
     assert not torch.equal(before, HyperCleaning(noise=0.1, seed=1).noisy_labels)

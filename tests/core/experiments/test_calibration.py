@@ -1,13 +1,23 @@
 """Calibration: costs are medians of interleaved measurements, and they turn time into steps."""
 
 import json
+import math
 
 import pytest
 
 from bilevel_core.experiments import calibrate, calibration, load, read, reproduce, sweep
 from bilevel_core.files import experiment_file
+from bilevel_core.problems import Quadratic
 
 TIME = ("main = { steps = 40, seeds = [0, 1], every = 10 }", "main = { time = 6.0, seeds = [0, 1], every = 10 }")
+
+MORE = """
+[main.twice]
+like = "SOBA"
+problem = { batch_size = 100 }
+[main.AID-FP]
+full = true
+"""
 
 
 @pytest.fixture
@@ -28,8 +38,8 @@ def clock(monkeypatch):
 
     for name, seconds in (("grad_y", 0.02), ("hessian_vector", 0.04), ("jacobian_vector", 0.08)):
         ticking(calibration, name, seconds)
-    ticking(SOLVERS["SOBA"], "step", 0.1)
-    ticking(SOLVERS["FdeHBO"], "step", 0.3)
+    for name, seconds in (("SOBA", 0.1), ("FdeHBO", 0.3), ("AID-FP", 0.5)):
+        ticking(SOLVERS[name], "step", seconds)
     monkeypatch.setattr(calibration.time, "process_time", lambda: now["time"])
     return now
 
@@ -83,3 +93,25 @@ def test_real_costs_are_in_order_and_say_with_what(small):
         assert 0 < cost["q1"] <= cost["median"] <= cost["q3"]
     assert stored["rounds"] == 3
     assert {"cpu", "versions", "commit", "threads"} <= stored.keys()
+
+
+def test_equivalents_are_of_batches_of_one_size(write, folder, clock):
+    """Of three methods with the same counts, one has twice the batch and one uses the whole data."""
+    path = write(
+        ('problem = "Quadratic"', f'problem = "{__name__}:Batched"'),
+        ("options = { noise = 0.5 }", "options = { batch_size = 50 }"),
+        ("problem = { noise = 0.0 }, ", ""),
+        ("[main.SOBA]", f"{MORE}\n[main.SOBA]"),
+    )
+    calibrate(path, rounds=3, progress=False)
+    reproduce(sweep(path, "full", ["main"], ["SOBA", "twice", "AID-FP"]), folder / "small" / "full", progress=False)
+    ends = read(path, folder, group="main").groupby("label").equivalents.max()
+    assert ends["twice"] == 2 * ends["SOBA"] > 0
+    assert math.isnan(ends["AID-FP"])
+
+
+class Batched(Quadratic):
+    """Says how large its batches are, and does nothing with it."""
+
+    def __init__(self, seed: int = 0, batch_size: int = 50):
+        super().__init__(seed=seed, noise=0.5)
