@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bilevel_core.counting import count
 from bilevel_core.directions import ThreeSamples
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
 from bilevel_core.schedules import Rate, at
 
 
@@ -95,13 +95,13 @@ class Solver(ABC, Generic[S]):
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
         check_problem(problem, seed)
-        generator = torch.Generator().manual_seed(seed)
+        generator = seeded(seed)
         x0, y0 = problem.start(generator)
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
             if name not in start:
                 raise TypeError(f"init takes the points x, y and v, got {name}")
-            check_vector(name, given, like=start[name])
+            check_start(name, given, like=start[name])
             start[name] = given
         start = {name: point.detach().clone() for name, point in start.items()}
         return self.remember(State(**start, t=0, rng=generator.get_state()))
