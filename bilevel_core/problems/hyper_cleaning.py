@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 
 from bilevel_core.data import load_mnist
 from bilevel_core.modules import range_of
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
 LOWER, UPPER = slice(0, 20_000), slice(40_000, 45_000)
@@ -44,10 +44,10 @@ class HyperCleaning(BilevelProblem):
         oracle: bool = False,
         dtype: torch.dtype = torch.float32,
     ):
+        check_counts(batch_size=batch_size)
+        check_numbers(noise=noise, C=C)
         if not 0 <= noise <= 1:
             raise ValueError(f"noise is the fraction of wrong labels and must lie in [0, 1], got {noise}")
-        if not (isinstance(batch_size, int) and batch_size >= 1):
-            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size}")
         if not C > 0:
             raise ValueError(f"C must be positive, or the lower level is not strongly convex; got {C}")
         self.batch_size, self.C, self.zero_start, self.oracle = batch_size, C, zero_start, oracle
@@ -55,7 +55,7 @@ class HyperCleaning(BilevelProblem):
         self.lower_set = prepared(mnist.train_images[LOWER], mnist.train_labels[LOWER], dtype)
         self.upper_set = prepared(mnist.train_images[UPPER], mnist.train_labels[UPPER], dtype)
         self.test_set = prepared(mnist.test_images, mnist.test_labels, dtype)
-        self.noisy_labels = mislabel(self.lower_set.labels, noise, torch.Generator().manual_seed(seed))
+        self.noisy_labels = mislabel(self.lower_set.labels, noise, seeded(seed))
         self.is_noisy = self.noisy_labels != self.lower_set.labels
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -71,10 +71,8 @@ class HyperCleaning(BilevelProblem):
         return weights, torch.zeros_like(w) if self.zero_start else w
 
     def sample(self, generator: torch.Generator) -> Samples:
-        return Samples(
-            upper=torch.randint(len(self.upper_set.labels), (self.batch_size,), generator=generator),
-            lower=torch.randint(len(self.lower_set.labels), (self.batch_size,), generator=generator),
-        )
+        sets, size = (self.upper_set, self.lower_set), (self.batch_size,)
+        return Samples(*(torch.randint(len(images.labels), size, generator=generator) for images in sets))
 
     def full(self) -> Samples:
         return Samples(range_of(self.upper_set.labels), range_of(self.lower_set.labels))
@@ -89,16 +87,13 @@ class HyperCleaning(BilevelProblem):
     def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
         pixels, labels = rows(self.lower_set.pixels, batch), rows(self.noisy_labels, batch)
         weights = torch.sigmoid(rows(x, batch))
-
-        def lower(y: Tensor) -> Tensor:
-            return self.C * (y @ y) - (weights * log_likelihoods(y, pixels, labels)).mean()
-
-        return lower
+        return lambda y: self.C * (y @ y) - (weights * log_likelihoods(y, pixels, labels)).mean()
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Losses and accuracy of w on true labels; mean weights of noisy and clean; AUC of finding noisy ones."""
-        logits = {name: class_scores(y, images.pixels).T for name, images in self._sets().items()}
-        losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in self._sets().items()}
+        sets = {"train": self.lower_set, "upper": self.upper_set, "test": self.test_set}
+        logits = {name: class_scores(y, images.pixels).T for name, images in sets.items()}
+        losses = {f"{name}_loss": cross_entropy(logits[name], images.labels) for name, images in sets.items()}
         weights = torch.sigmoid(x)
         numbers = losses | {
             "test_accuracy": (logits["test"].argmax(1) == self.test_set.labels).double().mean(),
@@ -107,9 +102,6 @@ class HyperCleaning(BilevelProblem):
             "auc": area_under_curve(-x[self.is_noisy], -x[~self.is_noisy]),
         }
         return {name: number.item() for name, number in numbers.items()}
-
-    def _sets(self) -> dict[str, Images]:
-        return {"train": self.lower_set, "upper": self.upper_set, "test": self.test_set}
 
 
 def mislabel(labels: Tensor, noise: float, generator: torch.Generator) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bilevel_core.counting import count
 from bilevel_core.directions import ThreeSamples, grad_y
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
 from bilevel_core.schedules import Rate, Rule, Step, at, is_number
 
 
@@ -112,18 +112,15 @@ class Solver(Options, ABC, Generic[S]):
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
         check_problem(problem, seed)
-        generator = torch.Generator().manual_seed(seed)
+        generator = seeded(seed)
         x0, y0 = problem.start(generator)
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
             if name not in start:
                 raise TypeError(f"init takes the points x, y and v, got {name}")
-            check_vector(name, given, like=start[name])
+            check_start(name, given, like=start[name])
             start[name] = given
-        for name, point in start.items():
-            if point.dtype not in (torch.float32, torch.float64) or not point.isfinite().all():
-                raise ValueError(f"the first {name} must be float32 or float64 and finite, got {point}, {point.dtype}")
-        check_vector("project_x(x)", problem.project_x(start["x"]), like=start["x"])
+        check_start("project_x(x)", problem.project_x(start["x"]), like=start["x"])
         start = {name: point.detach().clone() for name, point in start.items()}
         rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
         memory = Memory(**{name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()})

@@ -35,7 +35,7 @@ class Ticking(Quadratic):
 
     def __init__(self, when=None, what=None):
         super().__init__(noise=0.5)
-        self.drawn, self.when, self.what = -1, when, what  # init checks with one draw
+        self.drawn, self.when, self.what = -2, when, what  # init checks with two draws
 
     def sample(self, generator):
         self.drawn += 1
