@@ -11,8 +11,7 @@ optimization".
 
 At a solved lower level d is AID-FP's with eta = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
 v, K J v. The graphs of the last K steps are kept, or with `recompute` only their iterates. v is reported as beta times
-the sum of the a's; where a rule moves y, its memory is differentiated too, and v is minus the sum of the derivatives of
-f in the inner gradients, which is the same for a plain beta.
+the sum of the a's: minus the derivative of f in the inner gradients, and so for a rule, whose memory is on the tape too.
 """
 
 from collections.abc import Iterator
@@ -69,7 +68,7 @@ class Reverse(Solver[State]):
             f = check_scalar("upper", problem.upper_at(x, samples.upper)(now.y))
             d, *a = derivatives(f, x, *seen)
         count(gradients=self.K + 2, Hv=self.K - 1, Jv=self.K)
-        return d, state.moved(v=(-1 if rule else self.at(state.t, "beta")[0]) * torch.stack(a).sum(0))
+        return d, state.moved(v=(-1 if rule else self.value("beta", state.t)) * torch.stack(a).sum(0))
 
     def step_by_step(
         self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator

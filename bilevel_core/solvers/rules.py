@@ -42,7 +42,7 @@ class Momentum(Options, Rule):
     def move(self, z: Tensor, d: Tensor, memory: Moments, t: int) -> tuple[Tensor, Moments]:
         m = memory.m * self.momentum + d
         along = torch.add(d, m, alpha=self.momentum) if self.nesterov else m
-        return torch.add(z, along, alpha=-self.at(t, "rate")[0]), Moments(m)
+        return torch.add(z, along, alpha=-self.value("rate", t)), Moments(m)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Normalised(Options, Rule):
     def move(self, z: Tensor, d: Tensor, memory: Moments, t: int) -> tuple[Tensor, Moments]:
         m = torch.lerp(memory.m, d, 1 - self.momentum)
         norm = torch.linalg.vector_norm(m).clamp_min(torch.finfo(m.dtype).tiny)
-        return z - self.at(t, "rate")[0] * (m / norm), Moments(m)
+        return z - self.value("rate", t) * (m / norm), Moments(m)
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,5 @@ class Adam(Options, Rule):
         s = torch.addcmul(memory.s * self.beta2, d, d, value=1 - self.beta2)
         # The clamp is for `reverse`, which differentiates this: the root has no derivative at 0.
         root = s.clamp_min(torch.finfo(s.dtype).tiny).sqrt() / (1 - self.beta2**k) ** 0.5
-        size = self.at(t, "rate")[0] / (1 - self.beta1**k)
+        size = self.value("rate", t) / (1 - self.beta1**k)
         return torch.addcdiv(z, m, root + self.eps, value=-size), Moments(m, s, k)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from bilevel_core.counting import count
 from bilevel_core.directions import ThreeSamples, grad_y
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
-from bilevel_core.schedules import Rate, Rule, Step, at, is_number
+from bilevel_core.schedules import Rule, Step, is_number
 
 
 class Allowed(NamedTuple):
@@ -52,8 +52,10 @@ def method(cls: type) -> Any:
 class Options:
     """Fields that are checked when they are made. A `Rate` may be a schedule, a `Step` also a rule, others neither."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     def __post_init__(self) -> None:
-        for f in fields(cast(Any, self)):
+        for f in fields(self):
             given = getattr(self, f.name)
             if f.metadata and callable(given) and f.type in (int, float, bool):
                 words = f.metadata["allowed"].words
@@ -63,17 +65,18 @@ class Options:
 
     def at(self, t: int, *names: str) -> tuple[Any, ...]:
         """The values of the named options at time t, each checked against what it allows."""
-        return tuple([self._checked(name, getattr(self, name), t) for name in names])
+        return tuple([self.value(name, t) for name in names])
 
-    def _checked(self, name: str, rate: Rate, t: int) -> float:
-        allowed: Allowed = cast(Any, self).__dataclass_fields__[name].metadata["allowed"]
+    def value(self, name: str, t: int) -> Any:
+        """The same of one option."""
+        given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
         try:
-            value = at(rate, t)
+            value = given(t) if callable(given) else given
         except Exception as error:
-            raise ValueError(f"{type(self).__name__}: {name} failed at t = {t} with {error!r}, got {rate!r}") from error
+            raise ValueError(f"{type(self).__name__}: {name} failed at t = {t} with {error!r}: {given!r}") from error
         if allowed.test(value):
             return value
-        when = f" at t = {t}" if callable(rate) else ""
+        when = f" at t = {t}" if callable(given) else ""
         raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
 
 
@@ -107,7 +110,7 @@ class Solver(Options, ABC, Generic[S]):
 
     def momentum_weight(self, t: int) -> float:
         """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
-        return 1.0 if t == 0 else cast(float, self.at(t, "eta")[0])
+        return 1.0 if t == 0 else self.value("eta", t)
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
@@ -157,7 +160,7 @@ class Solver(Options, ABC, Generic[S]):
                 z, kept = step.move(z, d, getattr(memory, name), state.t)
                 changes["memory"] = memory._replace(**{name: kept})
             else:
-                z = z - self.at(state.t, STEPS[name])[0] * d
+                z = z - self.value(STEPS[name], state.t) * d
             changes[name] = problem.project_x(z) if name == "x" else z
         return state.moved(**changes)
 

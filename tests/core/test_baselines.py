@@ -345,6 +345,11 @@ def test_the_two_semantics_of_zero_grad(coasting):
         torch.testing.assert_close(ours, y.detach(), rtol=1e-12, atol=1e-12)
 
 
+def test_the_released_pzobo_has_one_adam_for_x_and_a_fresh_one_for_every_inner_loop():
+    state = walk(LogCosh(), SOLVERS["PZOBO-S"](released=True, inner=3), 2)
+    assert (state.memory.x.k, state.memory.y.k) == (2, 3)
+
+
 def test_coasting_belongs_to_the_released_code():
     with pytest.raises(ValueError, match="give released = True too"):
         SOLVERS["PZOBO-S"](coasting=True)

@@ -143,7 +143,7 @@ def test_a_rule_of_x_acts_on_the_direction_of_the_method(name, rule):
     for t in range(3):
         after, other = normal.step(problem, state), plain.step(problem, state)
         torch.testing.assert_close(
-            after.x - state.x, normal.alpha.at(t, "rate")[0] * (other.x - state.x) / (other.x - state.x).norm(),
+            after.x - state.x, normal.alpha.value("rate", t) * (other.x - state.x) / (other.x - state.x).norm(),
             rtol=1e-9, atol=1e-9,
         )  # fmt: skip
         state = after

@@ -69,8 +69,8 @@ class ReleasedMRBO(MRBO):
         if self.midway and not self.twice:
             raise ValueError("ReleasedMRBO: midway = True needs two half-steps, give twice = True too")
 
-    def at(self, t: int, *names: str) -> tuple[Any, ...]:
-        return super().at(0 if self.resets else t, *names)
+    def value(self, name: str, t: int) -> Any:
+        return super().value(name, 0 if self.resets else t)
 
     def update(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
         if self.midway:
