@@ -11,7 +11,7 @@ optimization".
 
 At a solved lower level d is AID-FP's with eta = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
 v, K J v. The graphs of the last K steps are kept, or with `recompute` only their iterates. v is reported as beta times
-the sum of the a's: minus the derivative of f in the inner gradients, and so for a rule, whose memory is on the tape too.
+the sum of the a's: minus the derivative of f in the inner gradients, so too for a rule, whose memory is differentiated.
 """
 
 from collections.abc import Iterator
