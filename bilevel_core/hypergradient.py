@@ -90,9 +90,9 @@ def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
 
 
 def conjugate_gradients(
-    product: Callable[[Tensor], Tensor], b: Tensor, tol: float, max_steps: int | None = None
+    product: Callable[[Tensor], Tensor], b: Tensor, tol: float, max_steps: int | None = None, truncate: bool = False
 ) -> Tensor:
-    """Solve H u = b to ||H u - b|| <= tol ||b||, for a symmetric positive definite H given by its products."""
+    """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; or `truncate` at the last u."""
     u, r, p, rr = torch.zeros_like(b), b, b, (b @ b).item()
     goal = tol * math.sqrt(rr)
     for _ in range(max_steps or 10 * b.numel() + 100):
@@ -100,6 +100,8 @@ def conjugate_gradients(
             return u
         Hp = product(p)
         curvature = (p @ Hp).item()
+        if not curvature > 0 and truncate:
+            return u
         if not curvature > 0:
             shown = curvature / (p @ p).item()
             raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
@@ -107,6 +109,6 @@ def conjugate_gradients(
         u, r = torch.add(u, p, alpha=step), torch.add(r, Hp, alpha=-step)
         rr, old = (r @ r).item(), rr
         p = torch.add(r, p, alpha=rr / old)
-    if math.sqrt(rr) <= goal:
+    if truncate or math.sqrt(rr) <= goal:
         return u
     raise NotConverged(f"conjugate gradients stopped at residual {math.sqrt(rr):.3g} > {goal:.3g}")

@@ -69,6 +69,10 @@ class BilevelProblem(ABC):
         """y -> g(x, y; batch), likewise."""
         return lambda y: self.lower(x, y, batch)
 
+    def project_x(self, x: Tensor) -> Tensor:
+        """The nearest x that is allowed (a box, a ball, a simplex), taken after every step of x; by default all are."""
+        return x
+
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Numbers to follow during a run; the first is shown in the progress bar."""
         return {}
