@@ -34,7 +34,7 @@ class Labelled(NamedTuple):
     @property
     def full(self) -> slice:
         """All rows: a slice, which is taken without copying anything."""
-        return slice(0, len(tree_leaves(self.targets)[0]))
+        return slice(0, len(_first(self.targets)))
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """The places of n rows, uniform and with replacement."""
@@ -42,18 +42,19 @@ class Labelled(NamedTuple):
 
     def at(self, draw: Any) -> Batch:
         """The rows of a draw."""
-        device = tree_leaves(self.targets)[0].device
+        device = _first(self.targets).device
         rows = draw.to(device) if isinstance(draw, Tensor) else draw
-        inputs, targets = (tree_map(lambda part: part[rows], part) for part in self)
-        return Batch(inputs, targets, torch.arange(rows.stop, device=device) if isinstance(rows, slice) else rows)
+        inputs, targets = (p[rows] if isinstance(p, Tensor) else tree_map(lambda t: t[rows], p) for p in self)
+        return Batch(inputs, targets, rows if isinstance(rows, Tensor) else torch.arange(rows.stop, device=device))
+
+
+def _first(nest: Any) -> Tensor:
+    return nest if isinstance(nest, Tensor) else tree_leaves(nest)[0]  # a search takes time
 
 
 class Reader:
-    """A Dataset that is read, or a stream that is opened, anew at every draw.
-
-    Meanwhile the global generators of torch, numpy and Python are seeded from the generator of the draw: augmentations
-    and streams are as random as they mean to be, and every draw can be repeated.
-    """
+    """A Dataset that is read, or a stream that is opened, anew at every draw, with the global generators of torch,
+    numpy and Python seeded by that of the draw: augmentations are as random as they mean to be, and can be repeated."""
 
     def __init__(self, name: str, dataset: Any, collate: Callable[[Any], Any], tensor: Callable[[Any], Tensor]):
         self.name, self.dataset, self.collate, self.tensor = name, dataset, collate, tensor
@@ -93,8 +94,7 @@ def batches(
 ) -> Labelled | Reader:
     """Data of any kind, for draws of n: in memory, if it is to be kept and is always the same, or else a reader.
 
-    It may be a pair of arrays (inputs, targets) or a dict of arrays, a Dataset or a list of examples, each a pair or a
-    dict, a stream, or a DataLoader of these. Floats are converted to `dtype`. If `indexed`, every example has a place.
+    Floats are converted to `dtype`. If `indexed`, a loss takes the places of examples, which a stream does not have.
     """
     tensor, collate = partial(_tensor, name, device, dtype), default_collate
     if isinstance(data, DataLoader):

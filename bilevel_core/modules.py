@@ -60,7 +60,7 @@ class Modules(BilevelProblem):
         pair = loss if isinstance(loss, tuple) and len(loss) == 2 else (loss, loss)
         self.losses = [(part, _asks(part)) for part in pair]
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
-        self.x_blocks = tuple(shape.numel() for shape in self.outer.shapes.values())
+        self.x_blocks = tuple(self.outer.sizes)
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
             raise ValueError(f"outer and inner share {', '.join(both)}: a parameter belongs to x or to y")
         x, y = self.outer.weights(), self.inner.weights()
@@ -101,9 +101,9 @@ class Modules(BilevelProblem):
         return (lambda y: loss(y) + self.ridge * (y @ y)) if self.ridge else loss
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        losses = {"upper": self.upper, "lower": self.lower}
         with torch.no_grad():
-            return {f"{name}_loss": losses[name](x, y, batch).item() for name, batch in self.full()._asdict().items()}
+            full = self.full()._asdict().items()
+            return {f"{level}_loss": getattr(self, level)(x, y, batch).item() for level, batch in full}
 
     def features(self, x: Tensor, inputs: Any) -> Any:
         """What the inner module sees."""
@@ -116,10 +116,8 @@ class Modules(BilevelProblem):
         return lambda y: loss(self.inner(y, features), batch.targets, **extra)
 
     def _check_losses(self, x: Tensor, y: Tensor) -> None:
-        """Raise ValueError, with the name of a layer, unless f and g are functions of x, y and the batch alone.
-
-        After a visit to other weights every layer must make of the same inputs what it made of them before.
-        """
+        """Raise ValueError, with the name of a layer, unless f and g are functions of x, y and the batch alone: after a
+        visit to other weights every layer must make of the same inputs what it made of them before."""
         parts = [(part.name, *named) for part in (self.outer, self.inner) for named in part.module.named_modules()]
         names = {layer: f"{part}.{key}".rstrip(".") + f" ({type(layer).__name__})" for part, key, layer in parts}
         other = [z * torch.linspace(0.8, 1.2, len(z), dtype=z.dtype, device=z.device) for z in (x, y)]
@@ -178,6 +176,7 @@ class _Flat:
         except Exception as error:
             raise ValueError(f"{name} cannot be copied to device {device}, dtype {dtype}: {error}") from error
         self.shapes = {key: p.shape for key, p in self.module.named_parameters() if p.requires_grad}
+        self.sizes = [shape.numel() for shape in self.shapes.values()]
         if not self.shapes:
             raise ValueError(f"{name} has no parameters to learn, none that requires a gradient")
 
@@ -186,12 +185,11 @@ class _Flat:
         return nn.utils.parameters_to_vector(parameters[key] for key in self.shapes).detach().clone()
 
     def named(self, weights: Tensor) -> dict[str, Tensor]:
-        sizes = [shape.numel() for shape in self.shapes.values()]
-        if weights.shape != (sum(sizes),):
+        if len(weights) != sum(self.sizes):
             needed = ", ".join(f"{key} {tuple(shape)}" for key, shape in self.shapes.items())
-            raise ValueError(f"{self.name} takes {sum(sizes)} numbers ({needed}), got shape {tuple(weights.shape)}")
-        pieces = weights.split(sizes)
-        return {key: piece.view(shape) for (key, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
+            raise ValueError(f"{self.name} takes {sum(self.sizes)} numbers ({needed}), got {len(weights)}")
+        pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
+        return {key: piece.view(shape) for (key, shape), piece in pieces}
 
     def __call__(self, weights: Tensor, *inputs: Any) -> Any:
         return torch.func.functional_call(self.module, self.named(weights), inputs)
