@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bilevel_core.modules import Labelled
+from bilevel_core.batches import Labelled
 from bilevel_core.problem import Samples
 from bilevel_core.problems import HyperCleaning, HyperRepresentation
 from bilevel_core.problems.hyper_representation import MEAN, STD

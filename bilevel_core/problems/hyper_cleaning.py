@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from bilevel_core.data import load_mnist
-from bilevel_core.modules import range_of
 from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
@@ -77,7 +76,7 @@ class HyperCleaning(BilevelProblem):
         return Samples(*(torch.randint(len(images.labels), size, generator=generator) for images in sets))
 
     def full(self) -> Samples:
-        return Samples(range_of(self.upper_set.labels), range_of(self.lower_set.labels))
+        return Samples(slice(0, len(self.upper_set.labels)), slice(0, len(self.lower_set.labels)))
 
     def size(self, batch: Tensor | slice) -> int:
         return batch.stop if isinstance(batch, slice) else len(batch)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
+from bilevel_core.batches import Labelled
 from bilevel_core.data import load_mnist
-from bilevel_core.modules import Labelled, Modules
+from bilevel_core.modules import Modules
 from bilevel_core.problem import check_counts
 
 MEAN, STD = 0.1307, 0.3081

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from bilevel_core.data import load_mnist
-from bilevel_core.modules import range_of
 from bilevel_core.problem import Samples
 from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 
@@ -66,7 +65,7 @@ class ReleasedCleaning(HyperCleaning):
         return Samples(upper, self.use(torch.randint(len(self.noisy_labels), size, generator=generator)))
 
     def full(self) -> Samples:
-        return Samples(range_of(self.pool), self.use(range_of(self.noisy_labels)))
+        return Samples(slice(0, len(self.pool)), self.use(slice(0, len(self.noisy_labels))))
 
     def use(self, batch: Tensor | slice) -> Tensor | slice:
         """The batch itself; with `renoise`, after int(noise * B) of its labels were shifted where they are stored."""
