@@ -45,9 +45,9 @@ class Sentence:
 
     def measures(self) -> dict[float, Measure]:
         """By level; the level is nan where the measure has none."""
-        return {level: faster(level) for level in self.levels} or {
-            np.nan: {"lower": lower, "stable": stable}[self.measure]
-        }
+        if self.levels:
+            return {level: faster(level) for level in self.levels}
+        return {np.nan: lower if self.measure == "lower" else stable}
 
 
 def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
@@ -57,21 +57,22 @@ def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
     """
     found = curves(runs, axis, sentence.metric, (sentence.first, *sentence.rivals))
     marks, rows = marks_of(found), []
-    floor = max(sentence.resolution, VISIBLE_RISE * _settled(found, marks) if sentence.measure == "stable" else 0.0)
+    floor = 0.0 if sentence.levels else sentence.resolution
+    if sentence.measure == "stable":
+        floor = max(floor, VISIBLE_RISE * _settled(found, marks))
     for rival in sentence.rivals:
         seeds = sorted(found[sentence.first].keys() & found[rival].keys())
         pairs = [(found[sentence.first][seed], found[rival][seed]) for seed in seeds]
         start = max((curve.value[0] for pair in pairs for curve in pair), default=0.0)
         for level, measure in sentence.measures().items():
-            read = {
-                horizon: np.array([[curve.read(measure, marks[:last]) for curve in pair] for pair in pairs])
-                for horizon, last in HORIZONS.items()
-            }
-            counts = bool(2 * np.isfinite(read["two thirds"]).sum(axis=0).max(initial=0) > len(seeds))
-            for horizon, both in read.items():
-                worst = marks[HORIZONS[horizon] - 1] if sentence.levels else both[np.isfinite(both)].max(initial=start)
+            counts = False
+            for horizon, last in HORIZONS.items():  # two thirds first
+                read = np.array([[curve.read(measure, marks[:last]) for curve in pair] for pair in pairs])
+                if horizon == "two thirds":
+                    counts = bool(2 * np.isfinite(read).sum(axis=0).max(initial=0) > len(seeds))
+                worst = marks[last - 1] if sentence.levels else read[np.isfinite(read)].max(initial=start)
                 where = {"rival": rival, "level": level, "horizon": horizon, "counts": counts, "n": len(seeds)}
-                rows.append(where | _paired(both.reshape(-1, 2), floor, worst))
+                rows.append(where | _paired(read.reshape(-1, 2), floor, worst))
     return pd.DataFrame(rows)
 
 

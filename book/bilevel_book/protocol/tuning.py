@@ -19,10 +19,8 @@ def scores(trials: pd.DataFrame, metric: str, axis: str = "equivalents") -> pd.S
     A run that diverged counts as inf, and so does one that cannot be read.
     """
     found = curves(trials, axis, metric, trials.label.unique())
-    settled = {label: [run.read(lower, marks_of(found)) for run in runs.values()] for label, runs in found.items()}
-    return pd.Series(
-        {label: np.median(np.nan_to_num(ends, nan=np.inf, posinf=np.inf)) for label, ends in settled.items()}
-    )
+    ends = {label: [run.read(lower, marks_of(found)) for run in runs.values()] for label, runs in found.items()}
+    return pd.Series({label: np.median(np.where(np.isnan(each), np.inf, each)) for label, each in ends.items()})
 
 
 def best(score: pd.Series) -> str:
