@@ -51,9 +51,9 @@ def words(*tables, sentence=LOWER, **rule):
 
 
 def test_lower_is_the_median_of_the_last_quarter_of_the_marks():
-    curve, marks = only(runs("A", np.arange(25.0)))
-    assert curve.read(lower, marks) == np.median([19, 20, 21, 22, 23, 24])
-    assert curve.read(lower, marks[:16]) == np.median([13, 14, 15, 16])
+    curve, marks = only(runs("A", 2.0 ** np.arange(25)))
+    assert curve.read(lower, marks) == (2**21 + 2**22) / 2  # of 19, ..., 24
+    assert curve.read(lower, marks[:16]) == (2**14 + 2**15) / 2  # of 13, ..., 16
 
 
 def test_stable_is_the_largest_rise_above_the_lowest_so_far():
@@ -106,6 +106,8 @@ def test_a_diverged_run_is_last_once_it_has_diverged():
     marks = 2400 * np.arange(1, 25) / 24
     assert [curve.read(measure, marks) for measure in (lower, stable, faster(1.0), faster(2.9))] == [math.inf] * 4
     assert curve.read(lower, marks[:16]) == 3
+    in_the_last_row, _ = only(runs("A", [3.0] * 24 + [np.nan], stop="diverged"))
+    assert in_the_last_row.read(lower, marks) == math.inf
 
 
 # Comparisons and words
@@ -203,14 +205,15 @@ def test_who_diverges_on_one_seed_cannot_win_and_cannot_be_alike():
     ten = runs("B", *settling(*np.full(10, 3.9)))  # 4, for the diverged one, would not outweigh the nine others
     assert words(runs("A", *settling(*nine, 1.0)), ten) == HOLDS
     assert words(one_diverges("A", nine), ten) == UNDECIDED
+    assert words(ten.assign(label="A"), one_diverges("B", nine)) == UNDECIDED
     shared = pd.concat([one_diverges("A", nine), one_diverges("B", 2 * nine)])  # r = 0 on the tenth
     assert compare(shared, LOWER, "step")["mean"].to_numpy() == pytest.approx(-0.9 * math.log(2))
     assert judge(shared, LOWER) == HOLDS
     assert words(runs("A", *settling(*nine, 1.0)), one_diverges("B", 1.5 * nine)) == HOLDS
     assert words(runs("A", *settling(*np.full(10, 3.9))), one_diverges("B", 3.9 * nine)) == UNDECIDED
     # a run that ends above its start is still better than one that diverged
-    worse = compare(pd.concat([runs("A", *settling(8, 8)), diverging("B", [4.0, 9.0], [4.0, 9.0])]), LOWER, "step")
-    assert worse["mean"].tolist() == [0, 0]
+    worse = compare(pd.concat([runs("A", *settling(8, 8)), one_diverges("B", [5])]), LOWER, "step")
+    assert worse["mean"].to_numpy() == pytest.approx((math.log(8 / 5) + math.log(8 / 8)) / 2)
 
 
 def test_rises_that_nobody_could_see_are_alike():

@@ -51,10 +51,7 @@ class Sentence:
 
 
 def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
-    """A row for each rival, level and horizon: the seeds n, mean and standard error of r, and whether it `counts`.
-
-    `first_out`, `rival_out` and `both_out` are the numbers of seeds with readings of inf.
-    """
+    """A row for each rival, level and horizon: seeds n, mean and standard error of r, seeds with inf (`..._out`)."""
     found = curves(runs, axis, sentence.metric, (sentence.first, *sentence.rivals))
     marks, rows = marks_of(found), []
     floor = 0.0 if sentence.levels else sentence.resolution

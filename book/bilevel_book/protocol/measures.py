@@ -1,9 +1,7 @@
 """What one run shows: the budget it needs for a level, the value where it settles, its largest rise.
 
-A reading is a number, smaller is better, or
-
-    inf   the run diverged before the horizon, or never reached the level: it ranks last
-    nan   the run cannot be read: it has no row of its own at some mark, or it starts below the level
+A reading is a number, smaller is better; inf if the run diverged before the horizon or never reached the level, which
+ranks last; nan if it cannot be read, for it has no row of its own at some mark, or starts below the level.
 
 All methods are read at the same marks, MARKS equal parts of the budget, where a run shows its last row since the mark
 before. So a run with few rows is never taken for a calm one.
@@ -82,11 +80,9 @@ def stable(curve: Curve, marks: np.ndarray) -> float:
 
 
 def faster(level: float) -> Measure:
-    """The budget at which the running minimum of the rows first meets the level, linear between rows; inf if never.
+    """The budget at which the running minimum of the rows first meets the level, linear between rows; inf if never."""
 
-    Linear, since crossings rounded up to a row would often be the same on every seed, and their interval too short.
-    """
-
+    # Linear, since crossings rounded up to a row would often be the same on every seed, and their interval too short.
     def crossing(curve: Curve, marks: np.ndarray) -> float:
         lowest = np.minimum.accumulate(curve.value[: curve.rows_until(marks[-1:])[0]])
         row = int((lowest > level).sum())  # the first at or below the level

@@ -14,10 +14,7 @@ EDGE = 0.1  # of a box, on a logarithmic scale
 
 
 def scores(trials: pd.DataFrame, metric: str, axis: str = "equivalents") -> pd.Series:
-    """The score of each trial (label) of a method: the median, over the tuning seeds, of where it settles.
-
-    A run that diverged counts as inf, and so does one that cannot be read.
-    """
+    """The score of each trial (label): the median over the tuning seeds of where it settles; inf if unreadable."""
     found = curves(trials, axis, metric, trials.label.unique())
     ends = {label: [run.read(lower, marks_of(found)) for run in runs.values()] for label, runs in found.items()}
     return pd.Series({label: np.median(np.where(np.isnan(each), np.inf, each)) for label, each in ends.items()})
@@ -31,15 +28,13 @@ def best(score: pd.Series) -> str:
 
 
 def expected_best(score: pd.Series, trials: Iterable[int] = (1, 4, 12, 24)) -> pd.DataFrame:
-    """The best of k trials drawn from the n that were made: mean, median, tenth and ninetieth percentile.
-
-    P(the best of k is the i-th of n) = C(n - i, k - 1) / C(n, k).
-    """
+    """The best of k trials drawn from the n that were made: mean, median, tenth and ninetieth percentile."""
     ordered, n, rows = np.sort(score.to_numpy(float)), len(score), {}
     for k in trials:
         if not 1 <= k <= n:
             raise ValueError(f"there is no best of {k} trials out of {n}: take 1 to {n}")
-        chance = np.array([comb(n - i, k - 1) / comb(n, k) for i in range(1, n - k + 2)])  # 0 for later ones
+        # P(the best of k is the i-th of n) = C(n - i, k - 1) / C(n, k), which is 0 for the last k - 1
+        chance = np.array([comb(n - i, k - 1) / comb(n, k) for i in range(1, n - k + 2)])
         low, median, high = (ordered[np.searchsorted(chance.cumsum(), q - 1e-12)] for q in (0.1, 0.5, 0.9))
         rows[k] = {"mean": chance @ ordered[: len(chance)], "low": low, "median": median, "high": high}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trials")

@@ -9,10 +9,8 @@ The interval of the mean log ratio, mean(r) +- t s / sqrt(n) with Student's t, s
     not testable   no run could decide: said of the sentence, before any run
 
 at the budget's end and at two thirds of it, and at every level that counts: where these differ, it is undecided. So a
-word stands for a hypothesis that must be rejected in several places, its p is the largest of theirs, and Holm over the
-rivals keeps the chance that the word is said wrongly of any of them at 2.5 %. The interval that is shown is the one
-that Holm asks for: the word can be read from it.
-
+word must be proved in several places, its p is the largest of theirs, and Holm over the rivals keeps the chance that
+the word is said wrongly of any of them at 2.5 %. The interval that is shown is the one that Holm asks for.
 A method that has inf on a seed on which the other has a number cannot win, and two cannot be alike if either has inf.
 """
 
