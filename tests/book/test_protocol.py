@@ -96,6 +96,10 @@ def test_all_runs_are_read_up_to_the_budget_they_share():
     found = curves(pd.concat([long, short, diverged]), "step", "loss", "ABC")
     assert marks_of(found)[-1] == 2400
     assert found["A"][0].read(lower, marks_of(found)) == 3
+    both = runs("B", *settling(2, 2)), runs("A", *settling(1, 1)), runs("C", *settling(3, 3), until=24)
+    assert words(*both, sentence=replace(LOWER, rivals=("B", "C")), axis="step") == UNDECIDED
+    compared = decide(compare(pd.concat(both), replace(LOWER, rivals=("B", "C")), "step"))
+    assert compared.verdict.tolist() == [HOLDS] * 2 + [UNDECIDED] * 2  # C, which ends early, ends only its own
     # sums of floats miss the marks by a rounding error
     table = short.assign(step=np.r_[0, np.cumsum(np.full(24, 0.1))])
     assert only(table)[0].read(lower, 2.4 * np.arange(1, 25) / 24) == 2

@@ -5,7 +5,7 @@
 - A reading of inf counts as the least it can mean: the horizon, if a level was not reached; if the run diverged, the
   start or the worst finite reading of the pair, whichever is larger. On a seed on which both have inf, r = 0.
 - Readings below a floor count as the floor, so that 0 against 0 is alike. It is the resolution of the metric (runs are
-  stored with six digits); for rises also 1 % of where the runs settle, half of the smallest margin in use.
+  stored with six digits); for rises also 1 % of where the pair settles, half of the smallest margin in use.
 - Fewer than two shared seeds, or a reading of nan on one of them: no mean.
 - A level counts for a pair if one of the two reaches it on most seeds within two thirds of the budget.
 """
@@ -53,16 +53,16 @@ class Sentence:
 def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
     """A row for each rival, level and horizon: seeds n, mean and standard error of r, seeds with inf (`..._out`)."""
     found = curves(runs, axis, sentence.metric, (sentence.first, *sentence.rivals))
-    marks, rows = marks_of(found), []
-    floor = 0.0 if sentence.levels else sentence.resolution
-    if sentence.measure == "stable":
-        floor = max(floor, VISIBLE_RISE * _settled(found, marks))
+    rows = []
     for rival in sentence.rivals:
-        seeds = sorted(found[sentence.first].keys() & found[rival].keys())
-        pairs = [(found[sentence.first][seed], found[rival][seed]) for seed in seeds]
+        two = {label: found[label] for label in (sentence.first, rival)}
+        seeds = sorted(set.intersection(*map(set, two.values())))
+        pairs, marks = [[by_seed[seed] for by_seed in two.values()] for seed in seeds], marks_of(two)
+        floor = 0.0 if sentence.levels else sentence.resolution
+        if sentence.measure == "stable":
+            floor = max(floor, VISIBLE_RISE * _settled(two, marks))
         start = max((curve.value[0] for pair in pairs for curve in pair), default=0.0)
         for level, measure in sentence.measures().items():
-            counts = False
             for horizon, last in HORIZONS.items():  # two thirds first
                 read = np.array([[curve.read(measure, marks[:last]) for curve in pair] for pair in pairs])
                 if horizon == "two thirds":
@@ -75,7 +75,7 @@ def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
 
 def _settled(found: Curves, marks: np.ndarray) -> float:
     """Where the runs settle: the median of those that can be read."""
-    ends = np.array([curve.read(lower, marks) for runs in found.values() for curve in runs.values()])
+    ends = np.array([curve.read(lower, marks) for by_seed in found.values() for curve in by_seed.values()])
     return float(np.median(ends[np.isfinite(ends)])) if np.isfinite(ends).any() else 0.0
 
 

@@ -3,8 +3,8 @@
 A reading is a number, smaller is better; inf if the run diverged before the horizon or never reached the level, which
 ranks last; nan if it cannot be read, for it has no row of its own at some mark, or starts below the level.
 
-All methods are read at the same marks, MARKS equal parts of the budget, where a run shows its last row since the mark
-before. So a run with few rows is never taken for a calm one.
+Methods that are compared are read at the same marks, MARKS equal parts of the budget that they share, where a run
+shows its last row since the mark before. So a run with few rows is never taken for a calm one.
 """
 
 from collections.abc import Callable, Iterable
