@@ -94,7 +94,8 @@ class HyperRepresentation(Modules):
             upper, lower = train, test
         super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
         self.zero_head, self.evaluation_size = zero_head, evaluation_size
-        self.sets = {"upper": upper, "lower": lower} | ({"test": test} if held_out else {})
+        back = Labelled(*(t[-10_000:] for t in upper))  # for selecting settings: figures show the front of each set
+        self.sets = {"upper": upper, "lower": lower, "selection": back} | ({"test": test} if held_out else {})
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """PyTorch's own initialisation of the features; a last layer of zeros, unless `zero_head` is off."""

@@ -1,11 +1,14 @@
 """The results that come with the book: all of them, and nothing else."""
 
 import json
+import random
+from datetime import date
 
 import pytest
 
 from bilevel_book.paths import RESULTS
-from bilevel_core.experiments import names, sweep
+from bilevel_core.experiments import load, names, sweep, verify
+from bilevel_core.experiments.storing import facts_of
 
 COSTS = {f"cost/{name}.{end}" for name in ("table", "scaling", "slopes", "rejected") for end in ("csv", "json")}
 OTHERS = {"released/recorded.csv"} | COSTS  # ends of runs of the released code itself; what `make bench` measured
@@ -26,3 +29,17 @@ def test_every_run_names_its_commit(name):
     for path in (RESULTS / name / "full").rglob("*.json"):
         commit = json.loads(path.read_text())["commit"]
         assert len(commit) == 40, path  # of a tree without changes
+
+
+def test_stored_runs_are_what_the_code_gives():
+    """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
+    stored = [
+        (run, RESULTS / name / size)
+        for name in names()
+        for size in load(name).sizes
+        for run in sweep(name, size)
+        if "sha256" in (facts_of(run, RESULTS / name / size) or {})
+    ]
+    chosen = random.Random(str(date.today())).sample(stored, min(6, len(stored)))
+    wrong = [told for run, folder in chosen if (told := verify(run, folder))]
+    assert not wrong, "\n".join(wrong)
