@@ -1,4 +1,4 @@
-"""The rules by which stored runs decide on a sentence of the paper, written before the runs.
+"""The rules of experiments/protocol.md, by which stored runs decide on a sentence of the paper.
 
 A table of runs has a row for each stored row: label, seed, stop, the axes (step, equivalents, seconds), and metrics
 that are at least 0 and better when smaller: for an accuracy take the error, 1 - accuracy.

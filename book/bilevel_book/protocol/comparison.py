@@ -2,28 +2,27 @@
 
     r_s = log(reading of the first / reading of the rival) on seed s     below 0: the first is ahead
 
-- A reading of inf counts as the least it can mean: the horizon, if a level was not reached; if the run diverged, the
-  start or the worst finite reading of the pair, whichever is larger. On a seed on which both have inf, r = 0.
-- Readings below a floor count as the floor, so that 0 against 0 is alike. It is the resolution of the metric (runs are
-  stored with six digits); for rises also 1 % of where the pair settles, half of the smallest margin in use.
-- Fewer than two shared seeds, or a reading of nan on one of them: no mean.
-- A level counts for a pair if one of the two reaches it on most seeds within two thirds of the budget.
+- Faster: r_s is the mean over the levels that count: those that one of the two meets, on most seeds, within two thirds
+  of the budget, and above which both start. A run that never meets a level counts as if it did at the horizon.
+- A run that diverged counts as the worst finite reading of the pair or, if that is more, as its start; in the measure
+  stable, as a rise from the lowest value of the pair back to the start.
+- Values below the resolution of the metric count as the resolution, so that 0 against 0 is alike.
+- Fewer than two shared seeds, a run among them that cannot be read, or no level that counts: no mean.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.measures import HORIZONS, Curves, Measure, curves, faster, lower, marks_of, stable
-
-VISIBLE_RISE = 0.01
+from bilevel_book.protocol.measures import HORIZONS, Curve, Measure, curves, faster, lower, marks_of, stable
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """In `metric`, `first` is faster (to each of `levels`), lower or more stable than each of `rivals`; or `alike`."""
+    """In `metric`, `first` is faster (to `levels`), lower or more stable than each of `rivals`; or `alike`."""
 
     text: str
     first: str
@@ -32,58 +31,66 @@ class Sentence:
     metric: str
     levels: tuple[float, ...] = ()
     alike: bool = False
-    untestable: str = ""  # the reason why no run can decide
-    resolution: float = 1e-6
+    untestable: Mapping[str, str] = field(default_factory=dict)  # rivals about whom no run can decide, and why
+    resolution: float = 1e-6  # runs are stored with six digits; for an error rate, half an image
 
     def __post_init__(self) -> None:
         if self.measure not in ("faster", "lower", "stable"):
             raise ValueError(f"{self.text}: no measure {self.measure!r}; there are faster, lower and stable")
         if bool(self.levels) != (self.measure == "faster"):
             raise ValueError(f"{self.text}: give levels to the measure faster, and only to it; got {self.levels}")
-        if not self.rivals or self.first in self.rivals:
-            raise ValueError(f"{self.text}: give at least one rival, other than {self.first}; got {self.rivals}")
+        if not self.rivals or self.first in self.rivals or not self.untestable.keys() <= set(self.rivals):
+            raise ValueError(f"{self.text}: give rivals other than {self.first}, the untestable ones among them")
 
-    def measures(self) -> dict[float, Measure]:
-        """By level; the level is nan where the measure has none."""
-        if self.levels:
-            return {level: faster(level) for level in self.levels}
-        return {np.nan: lower if self.measure == "lower" else stable}
+
+class Pairs:
+    """The runs of two methods on the seeds that they share, up to the budget that they share."""
+
+    def __init__(self, first: dict[int, Curve], rival: dict[int, Curve]):
+        self.marks = marks_of({"first": first, "rival": rival})
+        self.runs = [(first[seed], rival[seed]) for seed in sorted(first.keys() & rival.keys())]
+
+    def each(self, value: Callable[[Curve], float]) -> np.ndarray:
+        """A row for each seed, a column for each method."""
+        return np.array([[value(curve) for curve in pair] for pair in self.runs]).reshape(-1, 2)
+
+    def counts(self, level: float) -> bool:
+        read = self.each(lambda curve: curve.read(faster(level), self.marks[: HORIZONS["two thirds"]]))
+        return not np.isnan(read).any() and bool(2 * np.isfinite(read).sum(axis=0).max() > len(read))
+
+    def diverged(self, last: int) -> np.ndarray:
+        return self.each(lambda curve: curve.diverged_by(self.marks[last - 1])).astype(bool)
+
+    def log_ratios(self, measure: Measure, last: int) -> np.ndarray:
+        """r of one measure, up to the mark with the number `last`."""
+        read = self.each(lambda curve: curve.read(measure, self.marks[:last]))
+        start = self.each(lambda curve: curve.value[0]).max(initial=0)
+        if measure is stable:
+            start /= self.each(lambda curve: curve.value.min()).min(initial=np.inf)
+        worst = (
+            max(start, read[np.isfinite(read)].max(initial=0)) if measure in (lower, stable) else self.marks[last - 1]
+        )
+        first, rival = np.log(np.minimum(read, worst)).T
+        return first - rival
 
 
 def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
-    """A row for each rival, level and horizon: seeds n, mean and standard error of r, seeds with inf (`..._out`)."""
-    found = curves(runs, axis, sentence.metric, (sentence.first, *sentence.rivals))
+    """A row for each rival and horizon: seeds n, levels that count, mean and standard error of r, diverged runs."""
+    testable = [rival for rival in sentence.rivals if rival not in sentence.untestable]
+    found = curves(runs, axis, sentence.metric, (sentence.first, *testable), sentence.resolution)
     rows = []
-    for rival in sentence.rivals:
-        two = {label: found[label] for label in (sentence.first, rival)}
-        seeds = sorted(set.intersection(*map(set, two.values())))
-        pairs, marks = [[by_seed[seed] for by_seed in two.values()] for seed in seeds], marks_of(two)
-        floor = 0.0 if sentence.levels else sentence.resolution
-        if sentence.measure == "stable":
-            floor = max(floor, VISIBLE_RISE * _settled(two, marks))
-        start = max((curve.value[0] for pair in pairs for curve in pair), default=0.0)
-        for level, measure in sentence.measures().items():
-            for horizon, last in HORIZONS.items():  # two thirds first
-                read = np.array([[curve.read(measure, marks[:last]) for curve in pair] for pair in pairs])
-                if horizon == "two thirds":
-                    counts = bool(2 * np.isfinite(read).sum(axis=0).max(initial=0) > len(seeds))
-                worst = marks[last - 1] if sentence.levels else read[np.isfinite(read)].max(initial=start)
-                where = {"rival": rival, "level": level, "horizon": horizon, "counts": counts, "n": len(seeds)}
-                rows.append(where | _paired(read.reshape(-1, 2), floor, worst))
+    for rival, (horizon, last) in product(testable, HORIZONS.items()):
+        pairs = Pairs(found[sentence.first], found[rival])
+        levels = [level for level in sentence.levels if pairs.counts(level)]
+        measures: list[Measure] = [faster(level) for level in levels]
+        if sentence.measure != "faster":
+            measures = [lower if sentence.measure == "lower" else stable]
+        r, n = np.array([pairs.log_ratios(measure, last) for measure in measures]), len(pairs.runs)
+        known = n > 1 and r.size > 0 and bool(np.isfinite(r).all())
+        mean, error = (r.mean(), r.mean(axis=0).std(ddof=1) / np.sqrt(n)) if known else (np.nan, np.nan)
+        first, other = pairs.diverged(last).T
+        rows.append({
+            "rival": rival, "horizon": horizon, "n": n, "levels": len(levels), "mean": mean, "error": error,
+            "first_diverged": first.sum(), "rival_diverged": other.sum(), "both_diverged": (first & other).sum(),
+        })  # fmt: skip
     return pd.DataFrame(rows)
-
-
-def _settled(found: Curves, marks: np.ndarray) -> float:
-    """Where the runs settle: the median of those that can be read."""
-    ends = np.array([curve.read(lower, marks) for by_seed in found.values() for curve in by_seed.values()])
-    return float(np.median(ends[np.isfinite(ends)])) if np.isfinite(ends).any() else 0.0
-
-
-def _paired(read: np.ndarray, floor: float, worst: float) -> dict[str, Any]:
-    """Mean and error of the log ratios of the first column of readings to the second, and what is infinite in them."""
-    logs = np.log(np.clip(read, floor, worst))
-    readable = len(read) > 1 and bool(np.isfinite(logs).all())
-    r = logs[:, 0] - logs[:, 1] if readable else np.full(2, np.nan)
-    first, rival = np.isinf(read).T
-    out = {"first_out": first.sum(), "rival_out": rival.sum(), "both_out": (first & rival).sum()}
-    return {"mean": r.mean(), "error": r.std(ddof=1) / np.sqrt(len(r)), **out}

@@ -31,12 +31,15 @@ class Curve:
         """How many rows lie at or before each mark; both are products of floats, so equal means nearly equal."""
         return np.searchsorted(self.at, marks * (1 + 1e-9), side="right")
 
+    def diverged_by(self, mark: float) -> bool:
+        return self.diverged and bool(self.at[-1] < mark)
+
     def at_marks(self, marks: np.ndarray) -> np.ndarray:
         return self.value[self.rows_until(marks) - 1]
 
     def read(self, measure: Measure, marks: np.ndarray) -> float:
         """The measure up to the last mark, or inf or nan, as above."""
-        if self.diverged and self.at[-1] < marks[-1]:
+        if self.diverged_by(marks[-1]):
             return np.inf
         rows = self.rows_until(np.concatenate(([0.0], marks)))
         return measure(self, marks) if (np.diff(rows) > 0).all() else np.nan
@@ -45,8 +48,8 @@ class Curve:
 Curves = dict[str, dict[int, Curve]]  # by label and seed
 
 
-def curves(runs: pd.DataFrame, axis: str, metric: str, labels: Iterable[str]) -> Curves:
-    """The runs of some labels. A row without a value, as the last of a diverged run, is left out."""
+def curves(runs: pd.DataFrame, axis: str, metric: str, labels: Iterable[str], least: float = 0.0) -> Curves:
+    """The runs of some labels, no value below `least`; rows without one, as the last of a diverged run, go."""
     if missing := {"label", "seed", "stop", axis, metric} - set(runs.columns):
         raise ValueError(f"the runs have no column {', '.join(sorted(missing))}; they have {', '.join(map(str, runs))}")
     if (runs[metric] < 0).any():
@@ -54,10 +57,10 @@ def curves(runs: pd.DataFrame, axis: str, metric: str, labels: Iterable[str]) ->
     found: Curves = {label: {} for label in labels}
     if unknown := found.keys() - set(runs.label):
         raise ValueError(f"no run is labelled {', '.join(sorted(unknown))}; there are {', '.join(runs.label.unique())}")
-    rows = runs[runs.label.isin(found) & runs[metric].notna()].sort_values(axis, kind="stable")
+    rows = runs[runs.label.isin(found)].dropna(subset=[axis, metric]).sort_values(axis, kind="stable")
     for label in found:
         for seed, run in rows[rows.label == label].groupby("seed"):
-            value, diverged = run[metric].to_numpy(float), run.stop.iloc[0] == "diverged"
+            value, diverged = np.maximum(run[metric].to_numpy(float), least), run.stop.iloc[0] == "diverged"
             found[label][int(str(seed))] = Curve(run[axis].to_numpy(float), value, diverged)
     return found
 
@@ -74,9 +77,9 @@ def lower(curve: Curve, marks: np.ndarray) -> float:
 
 
 def stable(curve: Curve, marks: np.ndarray) -> float:
-    """The largest rise above the running minimum."""
-    value = curve.at_marks(marks)
-    return float((value - np.minimum.accumulate(value)).max())
+    """The largest ratio to the running minimum, after the first tenth of the marks; 1 if it never rises."""
+    value = curve.at_marks(marks[marks > 0.1 * marks[-1]])
+    return float((value / np.minimum.accumulate(value)).max())
 
 
 def faster(level: float) -> Measure:

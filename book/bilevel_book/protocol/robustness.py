@@ -1,6 +1,7 @@
 """Would another reasonable rule have said the same? Each sentence under every axis, level, margin and track."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from math import nan
 
@@ -13,15 +14,22 @@ from bilevel_book.protocol.verdict import MARGIN, decide, overall
 MARGINS = (0.02, 0.05, 0.1)
 
 
-def robustness(tracks: Mapping[str, pd.DataFrame], sentences: Iterable[Sentence]) -> pd.DataFrame:
-    """A row for each sentence, track, axis, level (nan: all that the sentence names) and margin, with its verdict."""
+def robustness(tracks: Mapping[str, tuple[pd.DataFrame, Iterable[Sentence]]]) -> pd.DataFrame:
+    """Of each track its runs and sentences; a row for each sentence, track, axis, level and margin, with the verdict.
+
+    The level is nan where the sentence is judged by all of its levels.
+    """
     rows = []
-    for sentence, track, axis in product(sentences, tracks, AXES):
-        compared = compare(tracks[track], sentence, axis)
-        for level, margin in product((nan, *sentence.levels), MARGINS):
-            chosen = compared[compared.level == level] if level in sentence.levels else compared
-            rule = {"track": track, "axis": axis, "level": level, "margin": margin}
-            rows.append({"sentence": sentence.text, **rule, "verdict": overall(decide(chosen, margin), sentence)})
+    for track, (runs, sentences) in tracks.items():
+        for sentence, axis in product(sentences, AXES):
+            for level in (nan, *sentence.levels):
+                chosen = replace(sentence, levels=(level,)) if level in sentence.levels else sentence
+                compared = compare(runs, chosen, axis)
+                for margin in MARGINS:
+                    rule = {"track": track, "axis": axis, "level": level, "margin": margin}
+                    rows.append(
+                        {"sentence": sentence.text, **rule, "verdict": overall(decide(compared, margin), sentence)}
+                    )
     return pd.DataFrame(rows)
 
 

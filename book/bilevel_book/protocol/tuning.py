@@ -7,36 +7,49 @@ import numpy as np
 import pandas as pd
 
 from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.measures import curves, lower, marks_of
+from bilevel_book.protocol.measures import curves
 from bilevel_book.protocol.verdict import Verdict, decide
 
 EDGE = 0.1  # of a box, on a logarithmic scale
 
 
-def scores(trials: pd.DataFrame, metric: str, axis: str = "equivalents") -> pd.Series:
-    """The score of each trial (label): the median over the tuning seeds of where it settles; inf if unreadable."""
-    found = curves(trials, axis, metric, trials.label.unique())
-    ends = {label: [run.read(lower, marks_of(found)) for run in runs.values()] for label, runs in found.items()}
-    return pd.Series({label: np.median(np.where(np.isnan(each), np.inf, each)) for label, each in ends.items()})
+def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
+    """The score of each trial (label): over its seeds, the median of the median of the last quarter of its rows.
+
+    A run that diverged has inf. A trial that lacks a seed that others have, as when it missed the finals, has no score.
+    """
+    found = curves(trials, "step", metric, trials.label.unique())
+    seeds = set(trials.seed)
+    ends = {
+        label: [
+            np.inf if run.diverged else np.median(run.value[-max(1, len(run.value) // 4) :]) for run in runs.values()
+        ]
+        for label, runs in found.items()
+        if runs.keys() == seeds
+    }
+    return pd.Series({label: np.median(each) for label, each in ends.items()})
 
 
 def best(score: pd.Series) -> str:
     """The trial with the lowest score; of several, the first."""
     if not np.isfinite(score).any():
-        raise ValueError(f"all {len(score)} trials diverged or have too few rows, so none is best: change the box")
+        raise ValueError(f"all {len(score)} trials diverged, so none is best: change the box")
     return str(score.idxmin())
 
 
-def expected_best(score: pd.Series, trials: Iterable[int] = (1, 4, 12, 24)) -> pd.DataFrame:
-    """The best of k trials drawn from the n that were made: mean, median, tenth and ninetieth percentile."""
-    ordered, n, rows = np.sort(score.to_numpy(float)), len(score), {}
+def expected_best(score: pd.Series, shown: pd.Series, trials: Iterable[int] = (1, 4, 12, 24)) -> pd.DataFrame:
+    """What the best, by score, of k trials drawn from the n that were made shows: mean, median, 10 and 90 per cent."""
+    n, rows = len(score), {}
+    value = shown[score.sort_values(kind="stable").index].to_numpy(float)
     for k in trials:
         if not 1 <= k <= n:
             raise ValueError(f"there is no best of {k} trials out of {n}: take 1 to {n}")
         # P(the best of k is the i-th of n) = C(n - i, k - 1) / C(n, k), which is 0 for the last k - 1
         chance = np.array([comb(n - i, k - 1) / comb(n, k) for i in range(1, n - k + 2)])
-        low, median, high = (ordered[np.searchsorted(chance.cumsum(), q - 1e-12)] for q in (0.1, 0.5, 0.9))
-        rows[k] = {"mean": chance @ ordered[: len(chance)], "low": low, "median": median, "high": high}
+        possible = value[: len(chance)]
+        order = np.argsort(possible)
+        low, median, high = possible[order][np.searchsorted(chance[order].cumsum(), np.array([0.1, 0.5, 0.9]) - 1e-12)]
+        rows[k] = {"mean": chance @ possible, "low": low, "median": median, "high": high}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trials")
 
 
