@@ -12,7 +12,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -79,18 +78,19 @@ def compare(runs: pd.DataFrame, sentence: Sentence, axis: str) -> pd.DataFrame:
     testable = [rival for rival in sentence.rivals if rival not in sentence.untestable]
     found = curves(runs, axis, sentence.metric, (sentence.first, *testable), sentence.resolution)
     rows = []
-    for rival, (horizon, last) in product(testable, HORIZONS.items()):
+    for rival in testable:
         pairs = Pairs(found[sentence.first], found[rival])
-        levels = [level for level in sentence.levels if pairs.counts(level)]
+        n, levels = len(pairs.runs), [level for level in sentence.levels if pairs.counts(level)]
         measures: list[Measure] = [faster(level) for level in levels]
         if sentence.measure != "faster":
             measures = [lower if sentence.measure == "lower" else stable]
-        r, n = np.array([pairs.log_ratios(measure, last) for measure in measures]), len(pairs.runs)
-        known = n > 1 and r.size > 0 and bool(np.isfinite(r).all())
-        mean, error = (r.mean(), r.mean(axis=0).std(ddof=1) / np.sqrt(n)) if known else (np.nan, np.nan)
-        first, other = pairs.diverged(last).T
-        rows.append({
-            "rival": rival, "horizon": horizon, "n": n, "levels": len(levels), "mean": mean, "error": error,
-            "first_diverged": first.sum(), "rival_diverged": other.sum(), "both_diverged": (first & other).sum(),
-        })  # fmt: skip
+        for horizon, last in HORIZONS.items():
+            r = np.array([pairs.log_ratios(measure, last) for measure in measures])
+            known = n > 1 and r.size > 0 and bool(np.isfinite(r).all())
+            mean, error = (r.mean(), r.mean(axis=0).std(ddof=1) / np.sqrt(n)) if known else (np.nan, np.nan)
+            first, other = pairs.diverged(last).T
+            rows.append({
+                "rival": rival, "horizon": horizon, "n": n, "levels": len(levels), "mean": mean, "error": error,
+                "first_diverged": first.sum(), "rival_diverged": other.sum(), "both_diverged": (first & other).sum(),
+            })  # fmt: skip
     return pd.DataFrame(rows)
