@@ -175,14 +175,11 @@ def test_a_level_that_is_never_met_counts_as_the_horizon():
     both = compare(pd.concat([a, b]), replace(FASTER, levels=(2.5, 1.75)), "step")  # A at 1/4, B at 3/4 of a mark
     assert both["mean"].to_numpy() == pytest.approx((np.log([9 / 16, 3 / 8]) + math.log(8)) / 2)
     assert words(a, b, sentence=replace(FASTER, levels=(1.75,))) == HOLDS
-    # most seeds: two of three get there, then one of three
-    some = [a[a.seed < k].assign(label="A") for k in (2, 1)]
-    stuck = [runs("A", *settling(2, 2, 2)).query(f"seed >= {k}") for k in (2, 1)]
-    counts = [
-        compare(pd.concat([x, y, b]), replace(FASTER, levels=(1.75,)), "step").levels[0]
-        for x, y in zip(some, stuck, strict=True)
-    ]
-    assert counts == [1, 0]
+    # most seeds: three of four get there, then two
+    for k, counts in ((3, 1), (2, 0)):
+        some = runs("A", *[np.r_[np.linspace(4, 1, 13), np.ones(12)]] * k, *settling(*[2] * (4 - k)))
+        table = pd.concat([some, runs("B", *settling(2, 2, 2, 2))])
+        assert compare(table, replace(FASTER, levels=(1.75,)), "step").levels.tolist() == [counts] * 2
 
 
 def diverging(label, *losses):
@@ -190,12 +187,12 @@ def diverging(label, *losses):
 
 
 def test_a_rival_that_diverges_on_every_seed_loses_and_counts_as_its_start():
-    a, b = runs("A", *settling(1, 1.1, 1.2)), diverging("B", [4.0, 9.0], [4.0, 8.0], [4.0, np.nan])
+    a, b = runs("A", *settling(0.5, 1.1, 1.2)), diverging("B", [4.0, 9.0], [4.0, 8.0], [4.0, np.nan])
     table = decide(compare(pd.concat([a, b]), LOWER, "step"))
-    assert table["mean"].to_numpy() == pytest.approx(np.log([1 / 4, 1.1 / 4, 1.2 / 4]).mean())
+    assert table["mean"].to_numpy() == pytest.approx(np.log([0.5 / 4, 1.1 / 4, 1.2 / 4]).mean())
     assert table[["first_diverged", "rival_diverged"]].to_numpy().tolist() == [[0, 3], [0, 3]]
     assert set(table.verdict) == {HOLDS}
-    assert compare(pd.concat([a, b]), STABLE, "step")["mean"].to_numpy() == pytest.approx(-math.log(4 / 1))
+    assert compare(pd.concat([a, b]), STABLE, "step")["mean"].to_numpy() == pytest.approx(-math.log(4 / 0.5))
     assert words(a, b, sentence=STABLE) == HOLDS
     assert compare(pd.concat([a, b]), replace(FASTER, levels=(3.0,)), "step")["mean"].iloc[1] < math.log(1 / 24)
     assert words(a.assign(label="B"), b.assign(label="A")) == FAILS
