@@ -133,12 +133,10 @@ def test_the_code_of_a_class_is_part_of_a_run(path, monkeypatch):
         saved(path, problem)
 
 
-def test_the_version_of_the_library_is_part_of_a_run(path, monkeypatch):
+def test_the_code_of_the_library_is_part_of_a_run(path, monkeypatch):
     saved(path)
-    monkeypatch.setattr(checkpoint, "code", lambda: "bilevel_core 0.1.0")
-    with pytest.raises(
-        ValueError, match=r"its code is bilevel_core .* with the digest .*, now it is bilevel_core 0.1.0"
-    ):
+    monkeypatch.setattr(checkpoint, "library", lambda: "another")
+    with pytest.raises(ValueError, match=r"its library's source is list with the digest .*, now it is another"):
         saved(path)
 
 
@@ -149,8 +147,8 @@ def test_the_source_of_the_library_is_read(tmp_path, monkeypatch):
     codes = []
     for name, text in (("a.py", "1"), ("experiments/b.py", "2"), ("a.py", "3")):
         (package / name).write_text(text)
-        monkeypatch.setattr(checkpoint.bilevel_core, "__file__", str(package / "__init__.py"))
-        codes.append(checkpoint.code.__wrapped__())
+        monkeypatch.setattr(checkpoint, "__file__", str(package / "checkpoint.py"))
+        codes.append(checkpoint.library.__wrapped__())
     assert codes[0] == codes[1] != codes[2]
 
 
