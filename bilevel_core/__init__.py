@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from bilevel_core.hypergradient import hypergradient
     from bilevel_core.modules import from_modules
     from bilevel_core.problem import BilevelProblem, Samples
-    from bilevel_core.runner import run
+    from bilevel_core.runner import run, run_seeds
     from bilevel_core.solvers import SOLVERS
     from bilevel_core.solvers.fdehbo import FdeHBO
     from bilevel_core.solvers.fmbo import FMBO
@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "FdeHBO", "Momentum", "Normalised", "Samples", "from_modules",
-    "hypergradient", "run",
+    "hypergradient", "run", "run_seeds",
 ]  # fmt: skip
 
 # Where each name lives. It is imported when it is asked for, so that `python -m bilevel_core --help` need not wait.
 _HOMES = {
     "BilevelProblem": "problem", "Samples": "problem", "SOLVERS": "solvers", "FMBO": "solvers.fmbo",
     "FdeHBO": "solvers.fdehbo", "SOBA": "solvers.soba", "from_modules": "modules", "hypergradient": "hypergradient",
-    "run": "runner", "Adam": "solvers.rules", "Momentum": "solvers.rules", "Normalised": "solvers.rules",
+    "run": "runner", "run_seeds": "runner", "Adam": "solvers.rules", "Momentum": "solvers.rules",
+    "Normalised": "solvers.rules",
 }  # fmt: skip
 
 

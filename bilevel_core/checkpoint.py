@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
-import bilevel_core
 from bilevel_core.files import append, rows_of, write_atomically
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Steps
@@ -101,7 +100,7 @@ def identity(problem: BilevelProblem, solver: Solver[Any], start: State, seed: i
     Of the problem: class, source, x_0, y_0 and all that it holds after `start`, tensors by every byte (a second for
     about a gigabyte), but for weights that require a gradient, which are to be learned, and names with an underscore,
     which are caches. Of the method: class, source, options, schedules of your own by their values at some t. Of the
-    library: version and source. Not seen is what a function of your own takes from outside itself.
+    library: its source. Not seen is what a function of your own takes from outside itself.
     """
     options = {f.name: getattr(solver, f.name) for f in fields(cast(Any, solver))}
     facts = {"seed": seed, "start": [start.x, start.y]}
@@ -114,15 +113,15 @@ def identity(problem: BilevelProblem, solver: Solver[Any], start: State, seed: i
     facts |= {
         f"solver's {name}, in time": str([_try(v, t) for t in TIMES]) for name, v in options.items() if callable(v)
     }
-    return {"code": code()} | {name: described(value) for name, value in facts.items()}
+    return {"library's source": library()} | {name: described(value) for name, value in facts.items()}
 
 
 @cache
-def code() -> str:
-    """The version of the library and a digest of its source, without the experiments, which compute nothing."""
-    folder = Path(bilevel_core.__file__).parent
+def library() -> str:
+    """A digest of the source of the library, version included, without the experiments, which compute nothing."""
+    folder = Path(__file__).parent
     files = (path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] != "experiments")
-    return f"bilevel_core {bilevel_core.__version__}, {described([path.read_text() for path in files])}"
+    return described([path.read_text() for path in files])
 
 
 def described(value: Any) -> str:

@@ -47,7 +47,7 @@ class Budget:
         prices = self.prices if isinstance(self.prices, Mapping) else {"prices": self.prices}
         priced = self.gradients is not None and {*prices} <= {"Hv", "Jv"} and all(map(_is_positive, prices.values()))
         _check("steps", self.steps, _is_count(self.steps), COUNT)
-        _check("rows", self.rows, self.rows is not None and _is_count(self.rows), COUNT)
+        _check("rows", self.rows or 0, _is_count(self.rows), COUNT)
         _check("seconds", self.seconds, _is_positive(self.seconds), "a positive number")
         _check("gradients", self.gradients, _is_positive(self.gradients), "a positive number")
         in_order = all(map(_is_count, listed)) and listed == sorted({*listed}) != []

@@ -15,8 +15,9 @@ from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.solver import Solver, State
 
 FEWEST = 10  # steps: fewer say nothing (where f does not see x, x stands still until v has left v_0 = 0)
+ROWS = 5  # fewer than that after the start make no share, and show no growth
 PINNED = 0.9  # of the rows, v on its sphere. In the book's stored runs: at most 0.7, or 1 where lam is too large
-GROWTH = 1e3  # of a norm, over its largest in the first half of the rows: 36 is the most of a stored run that goes well
+GROWTH = 1e3  # of a norm above 1, over its largest in the first half of the rows; 36 in a stored run that goes well
 HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
 MOVED = 10.0  # an entry of x: it takes a sigmoid from 1/2 to 5e-5
@@ -59,9 +60,10 @@ def warnings(
             "lower loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the method "
             "does not look at how y* moves with x)"
         )
+    enough = len(seen) > ROWS
     r_v = solver.at(state.t, "r_v")[0] if hasattr(solver, "r_v") else math.inf
     share = sum(row.v > r_v * (1 - 1e-5) for row in seen[1:]) / len(seen[1:])  # float32 rounds a projected norm
-    if share > PINNED:
+    if enough and share > PINNED:
         yield (
             f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
             "H^-1 grad_y f: a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
@@ -69,7 +71,8 @@ def warnings(
     half = seen[: max(1, len(seen) // 2)]
     for variable in "yv":
         last, before = getattr(seen[-1], variable), max(getattr(row, variable) for row in half)
-        if last > HUGE * max(1.0, *(row.y for row in half)) or last > GROWTH * before > 0 < len(half) - 2:
+        huge = last > HUGE * max(1.0, *(row.y for row in half))
+        if huge or (enough and last > 1 and last > GROWTH * before > 0):
             yield (
                 f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
                 f"{steps[variable]} is too large for the curvature of g, try a third of it"

@@ -1,4 +1,3 @@
-import os
 import signal
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from bilevel_core import FMBO, SOBA, FdeHBO, checkpoint, run, runner
-from bilevel_core.files import rows_of, write_atomically
+from bilevel_core.files import rows_of
 from bilevel_core.problems import Quadratic
 
 TIMES = ["cpu_seconds", "wall_seconds"]
@@ -271,7 +270,9 @@ def test_a_file_of_rows_without_its_checkpoint_is_overwritten_and_a_short_one_is
     )
     assert first.history.step.tolist() == [0, 2, 4, 6]
     rows_of(path).write_bytes(rows_of(path).read_bytes()[:-30])
-    with pytest.raises(ValueError, match=r"run.ckpt is no checkpoint of this run \(run.ckpt.rows is damaged or too short"):
+    with pytest.raises(
+        ValueError, match=r"run.ckpt is no checkpoint of this run \(run.ckpt.rows is damaged or too short"
+    ):
         run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path)
 
 
@@ -282,16 +283,6 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     assert untouched._drawn == 0
     assert again.stop == "steps"
     pd.testing.assert_frame_equal(first.history, again.history)
-
-
-def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "deep" / "file"
-    write_atomically(path, b"old")
-    monkeypatch.setattr(os, "replace", lambda *a: interrupt())
-    with pytest.raises(KeyboardInterrupt):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in path.parent.iterdir()] == ["file"]
 
 
 def test_the_bar_shows_loss_and_rate(capsys):
