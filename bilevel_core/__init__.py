@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bilevel_core.hypergradient import hypergradient
     from bilevel_core.modules import from_modules
+    from bilevel_core.objective import objective
     from bilevel_core.problem import BilevelProblem, Samples
+    from bilevel_core.refit import refit
     from bilevel_core.runner import run
     from bilevel_core.solvers import SOLVERS
     from bilevel_core.solvers.fdehbo import FdeHBO
     from bilevel_core.solvers.fmbo import FMBO
     from bilevel_core.solvers.soba import SOBA
+    from bilevel_core.suggest import suggest
 
 __version__ = "0.2.0"
-__all__ = ["FMBO", "SOBA", "SOLVERS", "BilevelProblem", "FdeHBO", "Samples", "from_modules", "hypergradient", "run"]
+__all__ = [
+    "FMBO", "SOBA", "SOLVERS", "BilevelProblem", "FdeHBO", "Samples", "from_modules", "hypergradient", "objective",
+    "refit", "run", "suggest",
+]  # fmt: skip
 
 # Where each name lives. It is imported when it is asked for, so that `python -m bilevel_core --help` need not wait.
 _HOMES = {
     "BilevelProblem": "problem", "Samples": "problem", "SOLVERS": "solvers", "FMBO": "solvers.fmbo",
     "FdeHBO": "solvers.fdehbo", "SOBA": "solvers.soba", "from_modules": "modules", "hypergradient": "hypergradient",
-    "run": "runner",
+    "objective": "objective", "refit": "refit", "run": "runner", "suggest": "suggest",
 }  # fmt: skip
 
 
@@ -39,8 +45,8 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         # The import system binds a submodule to its name here; `hypergradient` is the function, whoever came first.
-        is_module = name == "hypergradient" and isinstance(value, ModuleType)
-        super().__setattr__(name, value.hypergradient if is_module else value)
+        is_module = _HOMES.get(name) == name and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if is_module else value)
 
 
 sys.modules[__name__].__class__ = _Package
