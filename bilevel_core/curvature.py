@@ -21,7 +21,7 @@ def top_eigenvalue(
     u = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype).to(y.device)
     for _ in range(steps):
         u = hessian_vector(problem, x, y, normalize(u, dim=0), batch, delta)
-    return norm(u)
+    return _norm(u)
 
 
 class Curvature(NamedTuple):
@@ -52,7 +52,8 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
 
     def delta(y: Tensor, v: Tensor) -> float:
-        return torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, norm(y)) / (norm(v) or 1.0)
+        h = torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, _norm(y)) / (_norm(v) or 1.0)
+        return h if 0 < h < math.inf else 1.0  # y and v may blow up: then all that is measured is nan
 
     def directions(x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> Directions:
         return finite_difference(problem, x, y, v, samples, delta(y, v))
@@ -62,7 +63,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
 
     def followed(x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> tuple[Tensor, Tensor]:
         d = directions(x, y, v, samples)
-        return y - d.y / L, v - d.v / L
+        return y - d.y / (L or math.inf), v - d.v / (L or math.inf)
 
     def product(z: Tensor, samples: Samples) -> Tensor:
         return hessian_vector(problem, x, y, z, samples.lower, delta(y, z))
@@ -72,12 +73,12 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         for t in range(POWER + TOWARDS):
             samples = problem.sample(generator)
             u = product(normalize(u, dim=0), samples)
-            L = max(norm(u), L if t > POWER / 2 else 0.0)
+            L = max(_norm(u), L if t > POWER / 2 else 0.0)
             if t >= POWER:
                 y, v = followed(x, y, v, samples)
         draws = [problem.sample(generator) for _ in range(DRAWS)]
         found = on_draws(x, y, v)
-        mean, size_x = found.x.mean(0), norm(x) or math.sqrt(len(x))
+        mean, size_x = found.x.mean(0), _norm(x) or math.sqrt(len(x))
         moved, moved_y, moved_v = x - size_x / 100 * normalize(mean, dim=0), y, v
         direct = on_draws(moved, y, v).x.mean(0) - mean
         for _ in range(FOLLOW):
@@ -89,13 +90,13 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         mu, curve_v = (sum((z @ product(z, each)).item() for each in draws) / DRAWS for z in (way, v))
         up, down = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (up - down)).item() / (2 * h * curve_v or 1.0)
-    noise_y, noise_v, noise_x = (norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
-    noise = max(n / (norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
+    noise_y, noise_v, noise_x = (_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
+    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
     # A mean over draws is longer than what it estimates, by its share of the noise.
-    slope = math.sqrt(max(norm(mean) ** 2 - noise_x**2 / DRAWS, norm(mean) ** 2 / 100))
-    first, then = (100 / size_x * norm(z) for z in (direct, turn - direct))
-    return Curvature(L, mu, ratio, norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
+    slope = math.sqrt(max(_norm(mean) ** 2 - noise_x**2 / DRAWS, _norm(mean) ** 2 / 100))
+    first, then = (100 / size_x * _norm(z) for z in (direct, turn - direct))
+    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
 
 
-def norm(z: Tensor) -> float:
+def _norm(z: Tensor) -> float:
     return torch.linalg.vector_norm(z).item()

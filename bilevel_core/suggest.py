@@ -58,10 +58,12 @@ def suggest(problem: BilevelProblem, name: str, seed: int = 0) -> Suggestion:
     noisy = name in RANDOM or measured.noise > 1e-3  # more than rounding
     rules = _rules(defaults, measured, noisy)
     rules = {key: rule for key, rule in rules.items() if key in defaults and 0 < rule[0] < math.inf}
-    options: dict[str, Rate] = {key: value for key, (value, _) in rules.items()}
-    for key in HOLD.keys() & rules.keys() if noisy else ():
-        p, w = 2 / 3 if key == "eta" else 1 / 3 if "eta" in defaults else 1 / 2, HOLD[key]
-        options[key] = Power(rules[key][0] * w**p, w, p)
+    options: dict[str, Rate] = {}
+    for key, (value, _) in rules.items():
+        options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
+        if noisy and (w := HOLD.get(key)):
+            p = 2 / 3 if key == "eta" else 1 / 3 if "eta" in defaults else 1 / 2
+            options[key] = Power(value * w**p, w, p)
     return Suggestion(method(**options), options, measured._asdict(), {key: why for key, (_, why) in rules.items()})
 
 
