@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bilevel_core.hypergradient import hypergradient
     from bilevel_core.modules import from_modules
+    from bilevel_core.objective import objective
     from bilevel_core.problem import BilevelProblem, Samples
+    from bilevel_core.refit import refit
     from bilevel_core.runner import run, run_seeds
     from bilevel_core.solvers import SOLVERS
     from bilevel_core.solvers.fdehbo import FdeHBO
     from bilevel_core.solvers.fmbo import FMBO
     from bilevel_core.solvers.rules import Adam, Momentum, Normalised
     from bilevel_core.solvers.soba import SOBA
+    from bilevel_core.suggest import suggest
 
 __version__ = "0.2.0"
 __all__ = [
     "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "FdeHBO", "Momentum", "Normalised", "Samples", "from_modules",
-    "hypergradient", "run", "run_seeds",
+    "hypergradient", "objective", "refit", "run", "run_seeds", "suggest",
 ]  # fmt: skip
 
 # Where each name lives. It is imported when it is asked for, so that `python -m bilevel_core --help` need not wait.
 _HOMES = {
     "BilevelProblem": "problem", "Samples": "problem", "SOLVERS": "solvers", "FMBO": "solvers.fmbo",
     "FdeHBO": "solvers.fdehbo", "SOBA": "solvers.soba", "from_modules": "modules", "hypergradient": "hypergradient",
-    "run": "runner", "run_seeds": "runner", "Adam": "solvers.rules", "Momentum": "solvers.rules",
-    "Normalised": "solvers.rules",
+    "objective": "objective", "refit": "refit", "run": "runner", "run_seeds": "runner", "suggest": "suggest",
+    "Adam": "solvers.rules", "Momentum": "solvers.rules", "Normalised": "solvers.rules",
 }  # fmt: skip
 
 
@@ -44,8 +47,8 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         # The import system binds a submodule to its name here; `hypergradient` is the function, whoever came first.
-        is_module = name == "hypergradient" and isinstance(value, ModuleType)
-        super().__setattr__(name, value.hypergradient if is_module else value)
+        is_module = _HOMES.get(name) == name and isinstance(value, ModuleType)
+        super().__setattr__(name, getattr(value, name) if is_module else value)
 
 
 sys.modules[__name__].__class__ = _Package

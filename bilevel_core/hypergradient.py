@@ -36,11 +36,13 @@ def hypergradient(
     y: Tensor | None = None,
     tol: float | None = None,
     max_steps: int = 200,
+    v: Tensor | None = None,
 ) -> Hypergradient:
     """grad Phi(x), y*(x) and v* of the problem on `samples` (default: `problem.full()`).
 
     Newton starts from `y` (default: the problem's own y_0) and stops once ||grad_y g|| is below `tol` times
-    its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3.
+    its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3. Conjugate
+    gradients start from `v` (default: 0).
     """
     if tol is not None and not tol > 0:
         raise ValueError(f"tol must be positive, got {tol}")
@@ -56,7 +58,7 @@ def hypergradient(
     f, g = losses(problem, x, samples)
     y = solve_lower(g, y.detach(), tol, max_steps)
     f_x, f_y = f.gradients(y)
-    v = conjugate_gradients(lambda u: g.hessian_vector(y, u), f_y, tol)
+    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, v)
     return Hypergradient(f_x - g.jacobian_vector(y, v), y, v)
 
 
@@ -90,11 +92,16 @@ def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
 
 
 def conjugate_gradients(
-    product: Callable[[Tensor], Tensor], b: Tensor, tol: float, max_steps: int | None = None, truncate: bool = False
+    product: Callable[[Tensor], Tensor],
+    b: Tensor,
+    tol: float,
+    max_steps: int | None = None,
+    truncate: bool = False,
+    start: Tensor | None = None,
 ) -> Tensor:
     """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; or `truncate` at the last u."""
-    u, r, p, rr = torch.zeros_like(b), b, b, (b @ b).item()
-    goal = tol * math.sqrt(rr)
+    u, r = (torch.zeros_like(b), b) if start is None else (start, b - product(start))
+    p, rr, goal = r, (r @ r).item(), tol * math.sqrt((b @ b).item())
     for _ in range(max_steps or 10 * b.numel() + 100):
         if math.sqrt(rr) <= goal:
             return u

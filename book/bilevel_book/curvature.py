@@ -9,13 +9,14 @@ A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam
 import torch
 from torch import Tensor
 
+from bilevel_core.curvature import top_eigenvalue
 from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.hypergradient import conjugate_gradients
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.fmbo import FMBO
 from bilevel_core.solvers.solver import COUNT, State, method, option
 
-BATCHES, ITERATIONS, RESIDUAL = 20, 15, 1e-3  # enough for two digits of the eigenvalue and of the norm
+BATCHES, RESIDUAL = 20, 1e-3  # enough for two digits of the eigenvalue and of the norm
 
 
 @method
@@ -33,14 +34,6 @@ class CurvatureOfFMBO(FMBO):
         if state.t == self.v_star_at:
             columns["norm_v_star"] = v_star(problem, state.x, state.y).norm().item()
         return columns
-
-
-def top_eigenvalue(problem: BilevelProblem, x: Tensor, y: Tensor, batch: Tensor) -> float:
-    """The largest eigenvalue of H on one batch, by power iteration."""
-    u = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype)
-    for _ in range(ITERATIONS):
-        u = hessian_vector(problem, x, y, u / u.norm(), batch)
-    return u.norm().item()
 
 
 def v_star(problem: BilevelProblem, x: Tensor, y: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bilevel_core
-from bilevel_core import SOLVERS, counting, data, directions, experiments, problems, runner, schedules
+from bilevel_core import SOLVERS, counting, curvature, data, directions, experiments, problems, runner, schedules
 from docstrings import EXAMPLES, example_of, signature_of, to_rst
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "book" / "api").glob("*.md"))
@@ -38,8 +38,8 @@ def shown() -> dict[str, Any]:
     }
 
 
-HYPERGRADIENT = import_module("bilevel_core.hypergradient")  # the package has a function of that name
-OFFERED = (bilevel_core, directions, HYPERGRADIENT, schedules, problems, experiments, counting, data, runner)
+FUNCTIONS = (import_module(f"bilevel_core.{name}") for name in ("hypergradient", "objective", "refit", "suggest"))
+OFFERED = (bilevel_core, directions, curvature, schedules, problems, experiments, counting, data, runner, *FUNCTIONS)
 NAMES = shown()
 
 

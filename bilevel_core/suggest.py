@@ -1,0 +1,108 @@
+"""Options for a method on a problem, from what `bilevel_core.curvature` measures at its start.
+
+A step of y or v is 1 / L. Then y needs about tau = L / mu steps to follow x, and a method that takes `inner` of them
+at once lags behind for tau / inner. alpha is the larger of two steps that are safe, each for its own reason:
+
+    1 / (2 direct + 3 lag implicit)                     the loop from x to y to v and back to x is damped
+    ||x|| / 20 / (lag ||d_x|| + sqrt(lag) noise_x)      within a lag x moves by 5 % of its size
+
+Where draws differ, or a method draws by itself, half of an estimate is its past, and steps decay as in the theorems:
+those of x and eta from t = 30 on, so that x settles in spite of the noise, those of y, v and z from t = 300 on.
+"""
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from bilevel_core.curvature import Curvature, measure
+from bilevel_core.problem import BilevelProblem, check_problem
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers import SOLVERS, Solver
+
+HOLD = {"alpha": 30, "eta": 30, "beta": 300, "lam": 300, "gamma": 300}
+RANDOM = {"BSA", "SUSTAIN", "PZOBO-S"}
+
+
+@dataclass(frozen=True, repr=False)
+class Suggestion:
+    """A method ready to run, the options it was given, what was measured, and why each option is what it is."""
+
+    solver: Solver[Any]
+    options: dict[str, Rate]
+    measured: dict[str, float]
+    reasons: dict[str, str]
+
+    @property
+    def line(self) -> str:
+        """One sentence, for those who do not want the table."""
+        given = ", ".join(f"{name} = {_shown(value)}" for name, value in self.options.items()) or "its defaults"
+        return f"{type(self.solver).__name__} with {given}, from {self.measured['gradients']} gradients at the start"
+
+    def __repr__(self) -> str:
+        rows = [(name, _shown(value), self.reasons[name]) for name, value in self.options.items()]
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        measured = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())
+        table = ["  ".join(map(str.ljust, row, wide)).rstrip() for row in rows]
+        return "\n".join([f"{type(self.solver).__name__}, measured: {measured}", *table])
+
+
+def suggest(problem: BilevelProblem, name: str, seed: int = 0) -> Suggestion:
+    """Options for the method of that name in SOLVERS, measured at the problem's start; printed, they are a table.
+
+    It costs 732 gradients, about fifty steps of FdeHBO. An option that cannot be measured, such as the step of an x on
+    which nothing depends, keeps its default.
+    """
+    method = SOLVERS[name]
+    check_problem(problem, seed)
+    measured, defaults = measure(problem, seed), {f.name: f.default for f in fields(method)}
+    noisy = name in RANDOM or measured.noise > 1e-3  # more than rounding
+    rules = _rules(defaults, measured, noisy)
+    rules = {key: rule for key, rule in rules.items() if key in defaults and 0 < rule[0] < math.inf}
+    options: dict[str, Rate] = {}
+    for key, (value, _) in rules.items():
+        options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
+        if noisy and (w := HOLD.get(key)):
+            p = 2 / 3 if key == "eta" else 1 / 3 if "eta" in defaults else 1 / 2
+            options[key] = Power(value * w**p, w, p)
+    return Suggestion(method(**options), options, measured._asdict(), {key: why for key, (_, why) in rules.items()})
+
+
+def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tuple[float, str]]:
+    """A value for each option that a method with these may have, and why; not finite where it could not be measured."""
+    tau = min(100.0, max(1.0, m.L / m.mu if m.mu > 0 else math.inf))
+    many = math.ceil(min(20, 4 * tau)), f"4 tau, tau = L / mu = {tau:.2g}; at most 20"
+    inner = math.ceil(min(10, tau)) if "inner" in defaults else 1
+    lag = max(1.0, tau / inner)
+    damped = _inverse(2 * m.direct + 3 * lag * m.implicit), f"1 / (2 direct + 3 lag implicit), lag = {lag:.2g}"
+    careful = m.size_x / 20 * _inverse(lag * m.slope + math.sqrt(lag) * m.noise_x), "x moves 5 % within a lag"
+    step = _inverse(m.L), "1 / L"
+    rules: dict[str, tuple[float, str]] = {
+        "alpha": max(damped, careful),
+        **dict.fromkeys(("beta", "lam", "gamma", "eta_series"), step),
+        "eta": (0.5, "draws differ") if noisy else (1.0, "draws do not differ: no momentum"),
+        "r_v": (4 * m.norm_v, "4 ||v||"),
+        "delta": (m.delta, "moves y by eps^(1/3) of its size"),
+        "inner": (inner, f"tau = L / mu = {tau:.2g}, at most 10"),
+        **dict.fromkeys(("K", "Q"), many),
+    }
+    if "multiplier" in defaults:
+        multiplier = min(10.0, max(1.0, 5 * m.ratio))
+        rules["multiplier"] = multiplier, "5 ratio, from 1 to 10"
+        rules["beta"] = _inverse(m.L * (multiplier + m.ratio)), "1 / (L (multiplier + ratio))"
+    if "recompute" in defaults:  # reverse: a step that is not differentiated is lost
+        rules["inner"] = many
+    if "mu" in defaults:  # PZOBO-S: its Q is a number of directions, and its variance grows with that of x
+        Q, (alpha, why) = defaults["Q"], rules["alpha"]
+        rules["alpha"] = alpha * Q / (Q + m.dim_x), f"{why}; times Q / (Q + dim_x)"
+        rules |= {"Q": (Q, "its default"), "mu": (m.size_x / 100 / math.sqrt(m.dim_x), "moves x by 1 %")}
+    return rules
+
+
+def _inverse(value: float) -> float:
+    return 1 / value if value else math.inf
+
+
+def _shown(value: Rate) -> str:
+    if isinstance(value, Power):
+        return f"{value(0):.2g} (1 + t / {value.w})^-{value.p:.2g}"
+    return f"{value:.2g}"

@@ -1,0 +1,88 @@
+import pytest
+import torch
+
+from bilevel_core import BilevelProblem, FdeHBO, Samples, refit, run
+from bilevel_core.counting import counting
+from bilevel_core.problems import Quadratic, Valley
+from core.families import LogCosh
+
+
+def test_it_finds_the_closed_form_wherever_the_run_stopped(dtype):
+    problem = Quadratic(dtype=dtype, seed=2)
+    x = run(problem, FdeHBO(delta=0.1), steps=3, progress=False).state.x
+    found = refit(problem, x)
+    exact = 1e-7 if dtype == torch.float64 else 1e-3
+    torch.testing.assert_close(found.y, problem.y_star(x), rtol=exact, atol=exact)
+    assert found.converged
+    assert found.warnings == ()
+    assert found.numbers == problem.evaluate(x, found.y)
+
+
+@pytest.mark.parametrize("mu", [1e-2, 1e-4])
+def test_a_badly_conditioned_lower_level_is_solved_below_what_its_values_can_tell(mu, dtype):
+    problem = Quadratic(mu=mu if dtype == torch.float64 else 10 * mu, L=10.0, dim_y=100, dtype=dtype)
+    found = refit(problem, problem.x0)
+    slope = problem.A @ found.y - problem.B @ problem.x0 - problem.b
+    first = problem.B @ problem.x0 + problem.b
+    assert found.converged
+    assert slope.norm() <= 1.1 * torch.finfo(dtype).eps ** 0.5 * first.norm()
+
+
+def test_all_the_data_counts_and_not_the_draws():
+    problem = LogCosh(noise=2.0)
+    found = refit(problem, problem.x0)
+    assert problem.g_y(problem.x0, found.y, problem.full().lower).norm() < 1e-6
+
+
+def test_it_starts_cold_from_the_start_of_its_seed():
+    """Two wells: y goes to the one on whose side the seed put it."""
+
+    class TwoWells(BilevelProblem):
+        def start(self, generator):
+            return torch.zeros(1), torch.randn(1, generator=generator)
+
+        def sample(self, generator):
+            return Samples(None, None)
+
+        def upper(self, x, y, batch):
+            return (y @ y).sum()
+
+        def lower(self, x, y, batch):
+            return ((y @ y - 1) ** 2) + x.sum()
+
+    problem, signs = TwoWells(), set()
+    for seed in range(6):
+        _, y0 = problem.start(torch.Generator().manual_seed(seed))
+        found = refit(problem, torch.ones(1), seed)
+        torch.testing.assert_close(found.y, torch.sign(y0), rtol=1e-3, atol=1e-3)
+        signs.add(found.y.sign().item())
+    assert signs == {-1.0, 1.0}
+
+
+def test_it_counts_its_gradients_and_says_when_they_were_too_few():
+    problem = Quadratic(mu=0.01, L=10.0, dim_y=50)
+    with counting() as calls:
+        found = refit(problem, problem.x0, max_steps=3)
+    assert not found.converged
+    assert found.gradients == calls.gradients < 20
+    (sentence,) = found.warnings
+    assert f"did not converge: after {found.gradients} gradients" in sentence
+    assert "give more max_steps" in sentence
+    assert refit(problem, problem.x0, max_steps=3, tolerance=0.9).converged
+
+
+def test_x_may_belong_to_a_graph_and_is_left_alone():
+    problem = Valley()
+    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    found = refit(problem, 1 * x)
+    torch.testing.assert_close(found.y, problem.y_star(x.detach()), rtol=1e-7, atol=1e-7)
+    assert not found.y.requires_grad
+    assert x.grad is None
+
+
+def test_a_lower_level_that_is_solved_at_its_start_takes_one_gradient():
+    problem = Quadratic()
+    problem.b = -problem.B @ problem.x0
+    found = refit(problem, problem.x0)
+    assert (found.converged, found.gradients) == (True, 1)
+    torch.testing.assert_close(found.y, torch.zeros_like(problem.b))

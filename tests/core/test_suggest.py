@@ -1,0 +1,169 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from bilevel_core import SOLVERS, hypergradient, run, suggest
+from bilevel_core.counting import counting
+from bilevel_core.curvature import measure, top_eigenvalue
+from bilevel_core.problems import Quadratic, Valley
+from bilevel_core.schedules import at
+from core.families import LogCosh
+
+
+def test_power_iteration_finds_the_largest_eigenvalue_with_and_without_second_derivatives():
+    problem = LogCosh()
+    y, batch = problem.y0, problem.full().lower
+    truth = torch.linalg.eigvalsh(problem.H(problem.x0, y, batch))[-1].item()
+    assert top_eigenvalue(problem, problem.x0, y, batch, steps=200) == pytest.approx(truth, rel=1e-9)
+    assert top_eigenvalue(problem, problem.x0, y, batch, steps=200, delta=1e-5) == pytest.approx(truth, rel=1e-6)
+    assert 0.9 * truth < top_eigenvalue(problem, problem.x0, y, batch) <= truth * (1 + 1e-9)
+
+
+def test_what_is_measured_is_what_the_quadratic_has():
+    """Moved against d = grad Phi / ||grad Phi||: d turns by rho directly, and by B' A^-2 B d through y and v."""
+    problem = Quadratic(mu=1.0, L=3.0, rho=0.5)
+    found = measure(problem)
+    M = torch.linalg.solve(problem.A, problem.B)
+    d = problem.hypergradient(problem.x0)
+    way = M @ d
+    assert found.L == pytest.approx(3.0, rel=1e-3)
+    assert found.mu == pytest.approx((way @ problem.A @ way / (way @ way)).item(), rel=1e-3)
+    v = problem.v_star(problem.x0)
+    assert found.norm_v == pytest.approx(v.norm().item(), rel=1e-3)
+    assert found.ratio == pytest.approx((v @ v / (v @ problem.A @ v)).item(), rel=1e-3)
+    assert found.slope == pytest.approx(d.norm().item(), rel=1e-3)
+    assert found.direct == pytest.approx(problem.rho, rel=1e-3)
+    assert found.implicit == pytest.approx((M.T @ M @ d / d.norm()).norm().item(), rel=1e-2)
+    assert found.noise < 1e-12
+
+
+def test_noise_is_the_standard_deviation_of_a_draw():
+    """Of the Quadratic's linear terms: noise for each of its dimensions, beside what its scale adds."""
+    problem = Quadratic(noise=0.5, dim_x=40)
+    spread = [measure(problem, seed).noise_x for seed in range(4)]
+    assert sum(spread) / 4 == pytest.approx(0.5 * math.sqrt(40), rel=0.15)
+
+
+def test_it_needs_no_second_derivatives_and_costs_what_it_says():
+    with counting() as calls:
+        suggestion = suggest(LogCosh(), "FdeHBO")
+    assert (calls.Hv, calls.Jv) == (0, 0)
+    assert calls.gradients == suggestion.measured["gradients"] == 732
+    assert f"from {calls.gradients} gradients" in suggestion.line
+    assert f"{calls.gradients} gradients" in suggest.__doc__
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_method_gets_options_that_it_takes_and_that_say_why(name):
+    problem = LogCosh(noise=0.3)
+    suggestion = suggest(problem, name, seed=1)
+    assert type(suggestion.solver) is SOLVERS[name]
+    assert suggestion.solver == SOLVERS[name](**suggestion.options)
+    assert {"alpha", "beta"} <= suggestion.options.keys() == suggestion.reasons.keys()
+    assert suggestion == suggest(problem, name, seed=1)
+    first, *rows = str(suggestion).splitlines()
+    assert f"L {suggestion.measured['L']:.3g}" in first
+    assert [row.split()[0] for row in rows] == list(suggestion.options)
+    assert all(row.endswith(suggestion.reasons[row.split()[0]]) for row in rows)
+    assert all(f"{key} = " in suggestion.line for key in suggestion.options)
+    moved = suggestion.solver.step(problem, suggestion.solver.init(problem, 1))
+    assert moved.x.isfinite().all()
+
+
+@pytest.mark.parametrize("name", ["FdeHBO", "FMBO", "SOBA", "FSLA", "AmIGO", "stocBiO", "MRBO"])
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+def test_steps_follow_the_scale_of_the_lower_level(name, scale):
+    """With g times c, y* is the same and v* is divided by c: steps of y and v are divided by c too, that of x is not."""
+
+    class Scaled(Quadratic):
+        def lower(self, x, y, batch):
+            return scale * super().lower(x, y, batch)
+
+    here, there = suggest(Quadratic(), name).options, suggest(Scaled(), name).options
+    for key in {"beta", "lam", "eta_series"} & here.keys():
+        assert there[key] == pytest.approx(here[key] / scale, rel=0.05), key
+    assert there["alpha"] == pytest.approx(here["alpha"], rel=0.1)
+    problem = Scaled()
+    end = run(problem, suggest(problem, name).solver, steps=200, progress=False).state
+    best, first = problem.objective(problem.minimiser), problem.objective(problem.x0)
+    assert problem.objective(end.x) - best < 1e-2 * (first - best)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_alpha_follows_the_unit_of_x(unit):
+    """x in another unit, x = unit z: alpha is divided by unit^2, and the run is the same."""
+
+    class InUnits(Quadratic):
+        def start(self, generator):
+            return self.x0 / unit, torch.zeros_like(self.b)
+
+        def upper(self, x, y, batch):
+            return super().upper(unit * x, y, batch)
+
+        def lower(self, x, y, batch):
+            return super().lower(unit * x, y, batch)
+
+    assert suggest(InUnits(), "FdeHBO").options["alpha"] == pytest.approx(
+        suggest(Quadratic(), "FdeHBO").options["alpha"] / unit**2, rel=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    "problem", [Quadratic(mu=0.1, L=10.0), Valley(), LogCosh()], ids=lambda problem: type(problem).__name__
+)
+def test_a_run_with_it_is_within_three_times_the_best_of_a_grid(problem):
+    """In what is left of ||grad Phi||, or else nothing is left to speak of."""
+
+    def left(solver):
+        x = run(problem, solver, steps=300, progress=False).state.x
+        return hypergradient(problem, x).gradient.norm().item()
+
+    suggested = suggest(problem, "FMBO").solver
+    first = hypergradient(problem, problem.start(torch.Generator())[0]).gradient.norm().item()
+    grid = [replace(suggested, alpha=at(suggested.alpha, 0) * factor) for factor in (0.1, 0.3, 3.0)]
+    assert left(suggested) <= max(3 * min(map(left, grid)), 1e-3 * first)
+
+
+def test_noise_brings_decay_and_momentum_and_none_brings_neither():
+    calm, noisy = (suggest(Quadratic(noise=noise), "FdeHBO").solver for noise in (0.0, 0.5))
+    assert (calm.eta, at(calm.alpha, 1000)) == (1.0, calm.alpha)
+    assert noisy.eta(0) == pytest.approx(0.5)
+    assert noisy.alpha(1000) < 0.4 * noisy.alpha(0)
+    assert noisy.beta(1000) > 0.5 * noisy.beta(0)
+    assert callable(suggest(Quadratic(), "BSA").solver.alpha)  # its own draws are noise too
+
+
+def test_delta_suits_the_precision(dtype):
+    problem = LogCosh(dtype=dtype)
+    suggestion = suggest(problem, "FdeHBO")
+    _, y, v = hypergradient(problem, problem.x0)
+    moved = suggestion.options["delta"] * v.norm().item()
+    assert moved == pytest.approx(torch.finfo(dtype).eps ** (1 / 3) * max(1.0, y.norm().item()), rel=0.1)
+
+
+def test_what_cannot_be_measured_keeps_its_default():
+    class Flat(Quadratic):
+        def lower(self, x, y, batch):
+            return 0 * super().lower(x, y, batch)
+
+    class Still(Quadratic):
+        def upper(self, x, y, batch):
+            return 0 * super().upper(x, y, batch)
+
+    class Cliff(Quadratic):  # curves a million times more than at its start, once y has left it
+        def lower(self, x, y, batch):
+            return super().lower(x, y, batch) + 1e6 * torch.relu(y @ y - 0.1) ** 2
+
+    flat, cliff, still = (suggest(P(), "FMBO") for P in (Flat, Cliff, Still))
+    assert not {"beta", "lam", "r_v"} & flat.options.keys()
+    assert flat.solver.step(Flat(), flat.solver.init(Flat())).x.isfinite().all()
+    assert cliff.solver.step(Cliff(), cliff.solver.init(Cliff())).x.isfinite().all()
+    assert "alpha" not in still.options
+    assert still.options["beta"] == pytest.approx(0.33)
+
+
+def test_an_unknown_name_says_which_there_are():
+    with pytest.raises(ValueError, match="unknown solver 'Adam'; known are FdeHBO, FMBO"):
+        suggest(Quadratic(), "Adam")
