@@ -58,7 +58,7 @@ def hypergradient(
     f, g = losses(problem, x, samples)
     y = solve_lower(g, y.detach(), tol, max_steps)
     f_x, f_y = f.gradients(y)
-    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, v)
+    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, start=v)
     return Hypergradient(f_x - g.jacobian_vector(y, v), y, v)
 
 

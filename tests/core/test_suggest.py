@@ -28,7 +28,7 @@ def test_what_is_measured_is_what_the_quadratic_has():
     M = torch.linalg.solve(problem.A, problem.B)
     d = problem.hypergradient(problem.x0)
     way = M @ d
-    assert found.L == pytest.approx(3.0, rel=1e-3)
+    assert pytest.approx(3.0, rel=1e-3) == found.L
     assert found.mu == pytest.approx((way @ problem.A @ way / (way @ way)).item(), rel=1e-3)
     v = problem.v_star(problem.x0)
     assert found.norm_v == pytest.approx(v.norm().item(), rel=1e-3)
@@ -75,7 +75,7 @@ def test_every_method_gets_options_that_it_takes_and_that_say_why(name):
 @pytest.mark.parametrize("name", ["FdeHBO", "FMBO", "SOBA", "FSLA", "AmIGO", "stocBiO", "MRBO"])
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
 def test_steps_follow_the_scale_of_the_lower_level(name, scale):
-    """With g times c, y* is the same and v* is divided by c: steps of y and v are divided by c too, that of x is not."""
+    """With g times c, y* is the same and v* is divided by c: so are the steps of y and v, but not that of x."""
 
     class Scaled(Quadratic):
         def lower(self, x, y, batch):
