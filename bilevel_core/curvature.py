@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from bilevel_core.counting import counting
 from bilevel_core.directions import Directions, finite_difference, grad_y, hessian_vector
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 POWER, TOWARDS, FOLLOW, DRAWS = 10, 30, 20, 5  # iterations for L, steps to y* and v*, steps after x, draws for a mean
 
@@ -47,7 +47,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
 
     y and v take plain steps 1 / L towards y*(x) and v*(x); power iterations on the same batches find L on the way.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
 
