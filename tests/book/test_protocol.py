@@ -330,6 +330,7 @@ def test_a_method_without_a_place_on_an_axis_is_undecided_there():
     table = pd.concat([runs("A", *settling(1, 1)), runs("B", *settling(3, 3)).assign(equivalents=np.nan)])
     assert [judge(table, LOWER, axis) for axis in ("step", "equivalents", "seconds")] == [HOLDS, UNDECIDED, HOLDS]
     assert overall(decide(compare(table, LOWER, "step")), LOWER) == HOLDS
+    assert compare(table, LOWER, "equivalents").n.tolist() == [0, 0]
     untestable = replace(LOWER, untestable={"B": "why"})
     assert set(robustness({"one": (table, [untestable])}).verdict) == {UNTESTABLE}
 
