@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from bilevel_core import FdeHBO, from_modules, hypergradient, run
 from bilevel_core.batches import Labelled, Reader
 from bilevel_core.directions import exact, grad_x
+from bilevel_core.modules import Modules
 
 
 def data(n, generator):
@@ -272,15 +273,16 @@ def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(parts, kind, t
         np.random.seed(draws)  # noqa: NPY002
         random.seed(draws)
         problem = from_modules(*parts[:3], *kind(*parts[3:]))
-        left, draw = iter(range(draws)), problem.sample
+        left, draw = iter(range(draws)), Modules.sample
 
-        def sample(generator):
+        def sample(self, generator):
             if next(left, None) is None:
                 raise KeyboardInterrupt
-            return draw(generator)
+            return draw(self, generator)
 
-        problem.sample = sample
-        return run(problem, FdeHBO(), seed=3, steps=6, every=2, progress=False, checkpoint=path)
+        with monkeypatch.context() as patch:
+            patch.setattr(Modules, "sample", sample)
+            return run(problem, FdeHBO(), seed=3, steps=6, every=2, progress=False, checkpoint=path)
 
     whole = go()
     assert go(5, tmp_path / "run.ckpt").stop == "interrupted"
