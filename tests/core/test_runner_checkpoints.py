@@ -238,6 +238,17 @@ def test_an_interruption_between_two_saves_loses_no_row(path, monkeypatch):
     assert same_history(whole.history, resumed.history)
 
 
+def test_an_error_loses_no_row(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "PAUSE", 1e9)
+
+    def fail():
+        raise OSError("no more data")
+
+    with pytest.raises(OSError, match="no more data"):
+        saved(path, Ticking(20, fail), steps=60, every=7)
+    assert checkpoint.read(path)[0]["state"][3] == 14
+
+
 class Evaluated(Quadratic):
     """Evaluates to whatever it is given."""
 
