@@ -176,6 +176,7 @@ class _Execution:
     callback: Callable[[State, Row], object] | None
 
     def __post_init__(self) -> None:
+        self.before = getattr(self.problem, "__dict__", {}).copy()
         self.start = self.state = self.solver.init(self.problem, self.seed)
         self.calls, self.cpu, self.wall = Calls(), 0.0, 0.0
         self.counted = vars(self.calls).copy()
@@ -311,8 +312,8 @@ class _Execution:
 
     def open(self, path: Path) -> None:
         """Keep the run in this file, and go on from where it stands there."""
-        facts = identity(self.problem, self.solver, self.start, self.seed) | {"best": str(self.goal)}
-        self.file = Checkpoint(path, facts)
+        facts = identity(self.problem, self.solver, self.start, self.seed, self.before)
+        self.file = Checkpoint(path, facts | {"best": str(self.goal)})
         if not path.exists():
             return
         found, content = self.file.load(*self.content())
