@@ -122,12 +122,16 @@ def test_a_number_that_counts_is_no_part_of_a_run(path):
     assert same_state(resumed.state, run(quadratic(), FMBO(), steps=6, progress=False).state)
 
 
-def test_a_schedule_that_takes_its_constant_from_outside_is_known_by_its_values(path):
-    outside = {"c": 1.0}
-    saved(path, solver=FMBO(eta=lambda t: outside["c"] / (1 + t)))
-    outside["c"] = 0.5
-    with pytest.raises(ValueError, match="its solver's eta"):
-        saved(path, solver=FMBO(eta=lambda t: outside["c"] / (1 + t)))
+OUTSIDE = {"c": 1.0}
+
+
+def test_a_schedule_that_takes_its_constant_from_outside_is_known_by_its_values(path, monkeypatch):
+    solver = FMBO(eta=lambda t: OUTSIDE["c"] / (1 + t))
+    saved(path, solver=solver)
+    saved(path, solver=solver)
+    monkeypatch.setitem(OUTSIDE, "c", 0.5)
+    with pytest.raises(ValueError, match=r"its solver's eta, in time is .*1.0, 0.5, .*now it is .*0.5, 0.25, "):
+        saved(path, solver=solver)
 
 
 SOURCE = """
