@@ -61,9 +61,8 @@ class Checkpoint:
         try:
             content, lines = read(self.path)
             found = {name: content[name] for name in names}
-            for name in self.identity | content["identity"]:
-                then, now = (whose.get(name, "not there") for whose in (content["identity"], self.identity))
-                if then != now:
+            for name, now in self.identity.items():
+                if (then := content["identity"].get(name, now)) != now:
                     raise ValueError(f"its {name} is {then}, now it is {now}")
         except Exception as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error
@@ -94,17 +93,21 @@ def rebuilt(template: State, found: list[Any]) -> Any:
     return type(template)(**tree_unflatten(found, tree_structure(vars(template))))
 
 
-def identity(problem: BilevelProblem, solver: Solver[Any], start: State, seed: int) -> dict[str, str]:
+def identity(
+    problem: BilevelProblem, solver: Solver[Any], start: State, seed: int, before: dict[str, Any]
+) -> dict[str, str]:
     """What must not change between a checkpoint and its resumption, by name.
 
     Of the problem: class, source, x_0, y_0 and all that it holds after `start`, tensors by every byte (a second for
-    about a gigabyte), but for weights that require a gradient, which are to be learned, and names with an underscore,
-    which are caches. Of the method: class, source, options, schedules of your own by their values at some t. Of the
-    library: its source. Not seen is what a function of your own takes from outside itself.
+    about a gigabyte); but for weights that require a gradient, which are to be learned, names with an underscore, which
+    are caches, and numbers that are not as they were `before` the start, which count something. Of the method: class,
+    source, options, schedules also by their values at some t. Of the library: its source. Not seen is what a function
+    of your own takes from outside itself.
     """
     options = {f.name: getattr(solver, f.name) for f in fields(cast(Any, solver))}
+    kept = {k: v for k, v in vars(problem).items() if not (isinstance(v, PLAIN) and v != before.get(k, v))}
     facts = {"seed": seed, "start": [start.x, start.y]}
-    for what, thing, held in (("solver", solver, options), ("problem", problem, vars(problem))):
+    for what, thing, held in (("solver", solver, options), ("problem", problem, kept)):
         own = [
             cls for cls in type(thing).__mro__ if cls.__module__.split(".")[0] not in ("bilevel_core", "abc", "typing")
         ]

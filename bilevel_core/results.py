@@ -63,11 +63,3 @@ class Results:
         """The mean (or "min", "max") over the seeds, row by row as far as every run got; nan where one diverged."""
         shortest = min(len(result.history) for result in self.runs.values())
         return self.table.groupby("row").agg(how, skipna=False).iloc[:shortest]
-
-    def plot(self, column: str | None = None, against: str = "step") -> Any:
-        """The mean of a column, by default the first of `evaluate`, in a band from the smallest to the largest."""
-        name = column or next(iter(self.runs.values())).columns[0]
-        mean, low, high = map(self.over_seeds, ("mean", "min", "max"))
-        axes = mean.plot(x=against, y=name)
-        axes.fill_between(mean[against], low[name], high[name], alpha=0.3)
-        return axes

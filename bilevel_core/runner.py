@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ class Budget:
         _check("every", self.every, in_order, f"{COUNT}, or an increasing list of such")
         _check("prices", self.prices, priced, 'numbers like {"Hv": 2.0, "Jv": 1.5}, for a budget of gradients')
 
-    @property
+    @cached_property
     def limit(self) -> tuple[str, float]:
         """What is spent, and how much of it."""
         return next((unit, total) for unit in UNITS if (total := getattr(self, unit)) is not None)
@@ -127,15 +128,7 @@ def run(
     _check("best", best, isinstance(best, str) and best.strip("-") != "", "the name of a column")
     _check("patience", patience, _is_count(patience) and best is not None, f"{COUNT}, beside best")
     _check("callback", callback, callable(callback), "a function of a state and a row")
-    if isinstance(solver, str):
-        from bilevel_core.suggest import suggest
-
-        suggestion = suggest(problem, solver, seed)
-        solver = suggestion.solver
-        if progress:
-            print(suggestion.line, file=sys.stderr)
-    if not isinstance(solver, Solver):
-        raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
+    solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
     if checkpoint is not None:
         execution.open(Path(checkpoint))
@@ -146,6 +139,7 @@ def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequenc
     """`run` with the same options for each of the seeds; a checkpoint NAME.ckpt becomes NAME_SEED.ckpt."""
     if not isinstance(seeds, Sequence) or not 0 < len({*seeds}) == len(seeds):
         raise ValueError(f"seeds must be a list of different whole numbers, got {seeds!r}")
+    solver = _solver(problem, solver, seeds[0], options.get("progress", True))
     path, runs = options.pop("checkpoint", None), {}
     for seed in seeds:
         place = path and Path(path).with_stem(f"{Path(path).stem}_{seed}")
@@ -153,6 +147,20 @@ def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequenc
         if runs[seed].stop == "interrupted":
             break
     return Results(runs)
+
+
+def _solver(problem: BilevelProblem, solver: Solver[Any] | str, seed: int, progress: bool) -> Solver[Any]:
+    """The method itself; of a name, with the options that `suggest` finds."""
+    if isinstance(solver, str):
+        from bilevel_core.suggest import suggest
+
+        suggestion = suggest(problem, solver, seed)
+        solver = suggestion.solver
+        if progress:
+            print(suggestion.line, file=sys.stderr)
+    if not isinstance(solver, Solver):
+        raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
+    return solver
 
 
 @dataclass
@@ -168,6 +176,7 @@ class _Execution:
     callback: Callable[[State, Row], object] | None
 
     def __post_init__(self) -> None:
+        self.before = getattr(self.problem, "__dict__", {}).copy()
         self.start = self.state = self.solver.init(self.problem, self.seed)
         self.calls, self.cpu, self.wall = Calls(), 0.0, 0.0
         self.counted = vars(self.calls).copy()
@@ -190,8 +199,9 @@ class _Execution:
                     self.record(bar)
         except KeyboardInterrupt:
             stop = "interrupted"
-        if self.file:  # it keeps the last regular row: a resumed history equals an uninterrupted one
-            self.file.save()
+        finally:
+            if self.file:  # it keeps the last regular row: a resumed history equals an uninterrupted one
+                self.file.save()
         if not self.rows or self.rows[-1]["step"] < self.state.t:
             self.add_row()
         history, at = pd.DataFrame(self.rows), self.state.t + 1 if self.diverged else None
@@ -237,19 +247,21 @@ class _Execution:
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
         last, mark = self.budget.next_row(self.state.t, self.spent())
-        cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+        step, problem, calls = self.solver.step, self.problem, vars(self.calls)
+        process, clock = time.process_time, time.perf_counter
+        cpu, wall = process() - self.cpu, clock() - self.wall
         with counting(self.calls):
             while True:
-                state = self.solver.step(self.problem, self.state)
-                self.cpu, self.wall = time.process_time() - cpu, time.perf_counter() - wall
-                self.counted = vars(self.calls).copy()  # an interrupted step does not count
+                state = step(problem, self.state)
+                self.cpu, self.wall = process() - cpu, clock() - wall
+                self.counted = calls.copy()  # an interrupted step does not count
                 if lost := _lost(state):
                     self.diverged = lost
                     return
                 self.state = state
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
-                    cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+                    cpu, wall = process() - self.cpu, clock() - self.wall
                 if state.t >= last or (mark < math.inf and self.spent() >= mark):
                     return
 
@@ -293,19 +305,15 @@ class _Execution:
 
     def content(self) -> dict[str, Any]:
         """All that is needed to go on from here; of a problem that changes, a copy."""
-        about = {name: getattr(self, name) for name in ("diverged", "cpu", "wall", "counted", "columns")}
-        states = {"state": leaves(self.state), "best": (self.best[0], leaves(self.best[1]))}
+        saved = {name: getattr(self, name) for name in ("diverged", "cpu", "wall", "counted", "columns")}
+        saved |= {"state": leaves(self.state), "best": (self.best[0], leaves(self.best[1])), "limit": self.budget.limit}
         changes = hasattr(self.problem, "load_state_dict")
-        return (
-            about
-            | states
-            | {"limit": self.budget.limit, "problem": copy.deepcopy(self.problem.state_dict()) if changes else None}
-        )
+        return saved | {"problem": copy.deepcopy(self.problem.state_dict()) if changes else None}
 
     def open(self, path: Path) -> None:
         """Keep the run in this file, and go on from where it stands there."""
-        facts = identity(self.problem, self.solver, self.start, self.seed) | {"best": str(self.goal)}
-        self.file = Checkpoint(path, facts)
+        facts = identity(self.problem, self.solver, self.start, self.seed, self.before)
+        self.file = Checkpoint(path, facts | {"best": str(self.goal)})
         if not path.exists():
             return
         found, content = self.file.load(*self.content())

@@ -16,7 +16,7 @@ from bilevel_core import FMBO, SOBA, FdeHBO, checkpoint, from_modules, run
 from bilevel_core.files import rows_of, write_atomically
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Steps
-from core.test_runner import Ticking, interrupt, quadratic, same_history, same_state
+from core.test_runner import Drifting, Ticking, interrupt, quadratic, same_history, same_state
 
 
 def saved(path, problem=None, solver=None, seed=0, steps=3, **options):
@@ -85,7 +85,6 @@ class Mine(Quadratic):
         ({"problem": Mine()}, {"problem": Mine(settings={"a": [1, 2.5], "b": {"x", "y"}})}, "its problem's settings"),
         ({"problem": Mine()}, {"problem": Mine(array=np.array([0.0, 1.0, 3.0]))}, "its problem's array"),
         ({"problem": Mine()}, {"problem": Mine(scale=rate(2.0))}, "its problem's scale"),
-        ({"problem": Mine()}, {"problem": Mine(more=1)}, "its problem's more is not there, now it is 1"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(path, first, second, words):
@@ -106,12 +105,33 @@ def test_the_same_run_is_recognised_when_all_is_made_anew(path, make):
     assert same_state(resumed.state, run(make(), FMBO(eta=rate(1.0), lam=rate(0.5)), steps=6, progress=False).state)
 
 
-def test_a_schedule_that_takes_its_constant_from_outside_is_known_by_its_values(path):
-    outside = {"c": 1.0}
-    saved(path, solver=FMBO(eta=lambda t: outside["c"] / (1 + t)))
-    outside["c"] = 0.5
-    with pytest.raises(ValueError, match="its solver's eta"):
-        saved(path, solver=FMBO(eta=lambda t: outside["c"] / (1 + t)))
+class Counting(Quadratic):
+    """Counts its draws in public."""
+
+    drawn = 0
+
+    def sample(self, generator):
+        self.drawn += 1
+        return super().sample(generator)
+
+
+def test_a_number_that_counts_is_no_part_of_a_run(path):
+    problem = Counting(noise=0.5)
+    for steps in (3, 6):  # the same problem, which has counted on
+        resumed = saved(path, problem, steps=steps, every=3)
+    assert same_state(resumed.state, run(quadratic(), FMBO(), steps=6, progress=False).state)
+
+
+OUTSIDE = {"c": 1.0}
+
+
+def test_a_schedule_that_takes_its_constant_from_outside_is_known_by_its_values(path, monkeypatch):
+    solver = FMBO(eta=lambda t: OUTSIDE["c"] / (1 + t))
+    saved(path, solver=solver)
+    saved(path, solver=solver)
+    monkeypatch.setitem(OUTSIDE, "c", 0.5)
+    with pytest.raises(ValueError, match=r"its solver's eta, in time is .*1.0, 0.5, .*now it is .*0.5, 0.25, "):
+        saved(path, solver=solver)
 
 
 SOURCE = """
@@ -236,6 +256,32 @@ def test_an_interruption_between_two_saves_loses_no_row(path, monkeypatch):
     whole = run(Ticking(), FdeHBO(), 2, steps=60, every=7, progress=False)
     assert same_state(whole.state, resumed.state)
     assert same_history(whole.history, resumed.history)
+
+
+def test_a_problem_that_changes_is_saved_as_it_was_at_the_row(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "PAUSE", 1e9)
+    drifting = Drifting(noise=0.5)
+    monkeypatch.setattr(
+        drifting, "lower", lambda *a: interrupt() if drifting.shift > 6 else Drifting.lower(drifting, *a)
+    )
+    part = saved(path, drifting, SOBA(), steps=30, every=7)
+    assert part.stop == "interrupted"
+    assert part.state.t % 7
+    resumed = saved(path, Drifting(noise=0.5), SOBA(), steps=30, every=7)
+    whole = run(Drifting(noise=0.5), SOBA(), steps=30, every=7, progress=False)
+    assert torch.equal(whole.state.y, resumed.state.y)
+    assert same_history(whole.history, resumed.history)
+
+
+def test_an_error_loses_no_row(path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "PAUSE", 1e9)
+
+    def fail():
+        raise OSError("no more data")
+
+    with pytest.raises(OSError, match="no more data"):
+        saved(path, Ticking(20, fail), steps=60, every=7)
+    assert checkpoint.read(path)[0]["state"][3] == 14
 
 
 class Evaluated(Quadratic):

@@ -48,6 +48,7 @@ class ReleasedCleaning(HyperCleaning):
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         self.noisy_labels = self.lower_set.labels.clone() if self.renoise else self.drawn_once
+        self.is_noisy = self.noisy_labels != self.lower_set.labels
         self.shifts = torch.Generator().manual_seed(self.seed)  # its own, so that batches are those of a correct run
         return super().start(self._source(generator))
 
