@@ -4,7 +4,7 @@ import io
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from glob import escape
 from hashlib import sha256
@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
 from bilevel_core.files import append, rows_of, write_atomically
 from bilevel_core.problem import BilevelProblem
@@ -83,14 +82,20 @@ def read(path: Path) -> tuple[dict[str, Any], bytes]:
     return content, lines
 
 
-def leaves(state: State) -> list[Any]:
+def leaves(value: Any) -> list[Any]:
     """The tensors and numbers of a state one after the other, which torch.load reads without running any code."""
-    return tree_leaves(vars(state))
+    parts = list(vars(value).values()) if is_dataclass(value) else value
+    return [leaf for part in parts for leaf in leaves(part)] if isinstance(parts, list | tuple) else [value]
 
 
-def rebuilt(template: State, found: list[Any]) -> Any:
+def rebuilt(template: Any, found: Iterator[Any]) -> Any:
     """The inverse of `leaves`: shaped as `template`."""
-    return type(template)(**tree_unflatten(found, tree_structure(vars(template))))
+    if is_dataclass(template) and not isinstance(template, type):
+        return type(template)(**{name: rebuilt(part, found) for name, part in vars(template).items()})
+    if isinstance(template, tuple):
+        parts = [rebuilt(part, found) for part in template]
+        return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
+    return next(found)
 
 
 def identity(

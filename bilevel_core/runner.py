@@ -320,7 +320,7 @@ class _Execution:
         self.rows, self.seen = [row for row, _ in found], [Seen(*seen) for _, seen in found]
         self.diverged, self.cpu, self.wall, self.counted, self.columns, state, (number, best), limit, problem = content
         self.calls = Calls(**self.counted)
-        self.state, self.best = rebuilt(self.start, state), (number, rebuilt(self.start, best))
+        self.state, self.best = rebuilt(self.start, iter(state)), (number, rebuilt(self.start, iter(best)))
         if problem is not None:
             self.problem.load_state_dict(problem)
         unit, total = self.budget.limit

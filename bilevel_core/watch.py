@@ -12,6 +12,7 @@ import torch
 
 from bilevel_core.directions import grad_x
 from bilevel_core.problem import BilevelProblem
+from bilevel_core.solvers.fdehbo import FdeHBO
 from bilevel_core.solvers.solver import Solver, State
 
 FEWEST = 10  # steps: fewer say nothing (where f does not see x, x stands still until v has left v_0 = 0)
@@ -61,7 +62,7 @@ def warnings(
             "does not look at how y* moves with x)"
         )
     enough = len(seen) > ROWS
-    r_v = solver.at(state.t, "r_v")[0] if hasattr(solver, "r_v") else math.inf
+    r_v = getattr(solver, "r_v", math.inf)
     share = sum(row.v > r_v * (1 - 1e-5) for row in seen[1:]) / len(seen[1:])  # float32 rounds a projected norm
     if enough and share > PINNED:
         yield (
@@ -91,8 +92,8 @@ def warnings(
                 f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all: a "
                 "smaller alpha, or a penalty on x in the upper loss"
             )
-    if hasattr(solver, "delta"):
-        (delta,), dtype = solver.at(state.t, "delta"), state.y.dtype
+    if isinstance(solver, FdeHBO):
+        delta, dtype = solver.value("delta", state.t), state.y.dtype
         y, v = (median(getattr(row, variable) for row in seen[1:]) for variable in "yv")
         error = torch.finfo(dtype).eps * y / (delta * v) if v else 0.0  # y +- delta v are rounded to eps ||y||
         if error > ROUNDING:

@@ -7,14 +7,17 @@ the calibration, steps x the median cost of one; what a run took is told in its 
 import hashlib
 import json
 import os
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bilevel_core.experiments.files import load
+from bilevel_core.checkpoint import library
+from bilevel_core.experiments.files import PROBLEMS, Experiment, find_class, load, parameters
 from bilevel_core.experiments.plan import Run, sweep
-from bilevel_core.files import rows_of, write_atomically
+from bilevel_core.files import write_atomically
+from bilevel_core.problem import BilevelProblem
 
 CLOCKS = ["cpu_seconds", "wall_seconds"]
 
@@ -25,7 +28,7 @@ def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) 
     write_atomically(folder / f"{run.name}.csv", text)
     content = {"run": run.as_json} | facts | {"sha256": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    for left in (checkpoint_of(run, folder), rows_of(checkpoint_of(run, folder))):
+    for left in folder.glob(f"{escape(run.name)}.{run.fingerprint}.*"):  # checkpoints
         left.unlink(missing_ok=True)
 
 
@@ -36,8 +39,8 @@ def as_csv(history: pd.DataFrame, run: Run) -> bytes:
 
 
 def checkpoint_of(run: Run, folder: Path) -> Path:
-    """Where an interrupted run is kept; other settings have another place."""
-    return folder / f"{run.name}.{run.fingerprint}.ckpt"
+    """Where an interrupted run is kept; other settings, and other code, have another place."""
+    return folder / f"{run.name}.{run.fingerprint}.{library()[-12:]}.ckpt"
 
 
 def is_stored(run: Run, folder: Path) -> bool:
@@ -58,6 +61,15 @@ def facts_of(run: Run, folder: Path) -> dict[str, Any] | None:
     csv = path.with_suffix(".csv")
     whole = csv.exists() and facts.get("sha256") in (None, hashlib.sha256(csv.read_bytes()).hexdigest())
     return facts if mine and whole else None
+
+
+def _batches(run: Run, file: Experiment) -> float:
+    """How many batches of the experiment's own size a call of this run looks at; nan if it is the whole data."""
+    usual = parameters(find_class(file.problem, PROBLEMS, BilevelProblem)).get("batch_size")
+    if usual is None or run.options.get("full"):
+        return float("nan") if usual else 1.0
+    own, shared = (options.get("batch_size", usual.default) for options in (run.problem_options, file.options))
+    return float(own / shared)
 
 
 def read(
@@ -81,8 +93,7 @@ def read(
         if file.calibration:
             prices = file.calibration["prices"]
             calls = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
-            own, shared = (options.get("batch_size", 1) for options in (run.problem_options, file.options))
-            history["equivalents"] = calls * (float("nan") if run.options.get("full") else own / shared)
+            history["equivalents"] = calls * _batches(run, file)
             cost = costs.get(f"{file.sizes[size][run.group].methods}.{run.label}", {"median": float("nan")})
             history["seconds"] = history.step * cost["median"]
         about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}

@@ -58,7 +58,9 @@ def test_with_all_switches_off_the_problem_is_hyper_cleaning(correct, solver):
 
 @pytest.mark.parametrize(("switched", "name"), [(ReleasedStocBiO, "stocBiO"), (ReleasedMRBO, "MRBO")])
 def test_with_all_switches_off_the_methods_are_those_of_the_papers(switched, name):
-    mine, theirs = (run(Quadratic(noise=0.5), solver, steps=9, progress=False) for solver in (switched(), name))
+    mine, theirs = (
+        run(Quadratic(noise=0.5), solver, steps=9, progress=False) for solver in (switched(), SOLVERS[name]())
+    )
     assert torch.equal(mine.state.x, theirs.state.x)
     assert torch.equal(mine.state.y, theirs.state.y)
 
@@ -294,7 +296,7 @@ def test_a_seed_that_seeds_nothing(correct):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_no_method_keeps_the_graph_of_past_steps(name):
-    state = run(Quadratic(noise=0.1), name, steps=3, progress=False).state
+    state = run(Quadratic(noise=0.1), SOLVERS[name](), steps=3, progress=False).state
     assert all(part.grad_fn is None and not part.requires_grad for part in (state.x, state.y, state.v))
 
 

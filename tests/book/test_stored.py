@@ -18,10 +18,17 @@ def test_every_file_is_that_of_a_run():
     files = {
         str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts
     }
-    runs = {
-        f"{name}/full/{run.name}.{end}" for name in names() for run in sweep(name, "full") for end in ("csv", "json")
-    }
-    assert {file for file in files if not file.endswith(".ckpt")} == runs | OTHERS
+    full, protocol = (
+        {
+            f"{name}/{size}/{run.name}.{end}"
+            for name in names()
+            if size in load(name).sizes
+            for run in sweep(name, size)
+            for end in ("csv", "json")
+        }
+        for size in ("full", "protocol")
+    )
+    assert {file for file in files if ".ckpt" not in file} - protocol == full | OTHERS  # the protocol is under way
 
 
 @pytest.mark.parametrize("name", names())
