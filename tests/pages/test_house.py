@@ -75,7 +75,7 @@ def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path
     assert wheel(ROOT, tmp_path) == (
         {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
         | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
-        | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml")}
+        | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml", "*.json")}
     )
 
 
