@@ -17,7 +17,7 @@ from bilevel_core.solvers.solver import Solver, State
 
 FEWEST = 10  # steps: fewer say nothing (where f does not see x, x stands still until v has left v_0 = 0)
 ROWS = 5  # fewer than that after the start make no share, and show no growth
-PINNED = 0.9  # of the rows, v on its sphere: seen where r_v is below ||v*|| or lam too large; 0.7 in stored runs that go well
+PINNED = 0.9  # of the rows, v on its sphere: where r_v < ||v*|| or lam is too large; 0.7 in stored runs that go well
 GROWTH = 1e3  # of a norm above 1, over its largest in the first half of the rows; 36 in a stored run that goes well
 HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
