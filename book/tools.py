@@ -140,7 +140,8 @@ def lab(*options: str) -> None:
     sys.stdout.flush()
     command = [str(Path(sys.executable).with_name("jupyter-lab")), *more, *options]
     os.chdir(ROOT)
-    os.execve(command[0], command, os.environ | {LIVE: "1"})
+    settings = os.pathsep.join([str(ROOT / "book" / "_lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")])
+    os.execve(command[0], command, os.environ | {LIVE: "1", "JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A progress bar for cells that take a while."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from IPython.display import HTML, clear_output, display
@@ -10,7 +10,7 @@ T = TypeVar("T")
 PATIENCE, PERIOD = 1.0, 0.5  # seconds before the bar is shown, and between two of its moves
 
 
-def watch(items: Sequence[T]) -> Iterator[T]:
+def watch(items: Collection[T]) -> Iterator[T]:
     """Go through `items` and show how far; use it before a cell prints, for the bar clears its outputs when it goes."""
     due, shown = time.monotonic() + PATIENCE, False
     for done, item in enumerate(items):

@@ -1,6 +1,8 @@
 """JupyterLab as `make lab` starts it, driven in Chromium: chapters read as on the page, and sliders move."""
 
 import os
+import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -71,6 +73,10 @@ def server(browser, tmp_path_factory):
         shutil.copytree(
             ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
         )
+    # One chapter was stored by a Python that nobody has.
+    other = tree / "chapters" / READ[-1]
+    other.write_text(re.sub(r'("pygments_lexer": "ipython3",\s+"version": )"[\d.]+"', r'\1"3.0.99"', other.read_text()))
+    assert '"3.0.99"' in other.read_text()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -123,7 +129,8 @@ def test_a_chapter_reads_in_lab_as_on_the_page_and_opening_it_changes_nothing(la
     assert page.locator(".katex").count() > 20
     assert "Solution to" not in told
     assert page.locator("text=/cells? hidden/").count() >= 2
-    assert not page.evaluate(f"{PANEL}.context.model.dirty")
+    as_ours = f'"version": "{platform.python_version()}"' in before.decode()
+    assert page.evaluate(f"{PANEL}.context.model.dirty") == (not as_ours)
     page.evaluate(f"{PANEL}.context.save()")
     assert (lab.chapters / name).read_bytes() == before
 
