@@ -20,18 +20,20 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 from IPython.core.getipython import get_ipython
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, ImageFilter
 
 LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
 TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
 ENCODING = "data:image/png;base64,"
+AROUND = 3  # pixels
 ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
 
 
@@ -110,7 +112,8 @@ class Explore:
                 "explore takes one or two sliders, each made by choice or between;"
                 f" got {', '.join(f'{name}={value!r}' for name, value in sliders.items()) or 'none'}"
             )
-        self.draw, self.alt, self.title, self.sliders = draw, alt, title, sliders
+        self.draw, self.alt, self.title = _keep(draw, alt, title)
+        self.sliders = sliders
         self.first = tuple(slider.first * slider.every for slider in sliders.values())
         self.places = list(itertools.product(*(range(0, len(s.values), s.every) for s in sliders.values())))
 
@@ -210,6 +213,23 @@ def _stored_outputs() -> Iterable[str]:
                 yield "".join(output.get("data", {}).get("text/html", ""))
 
 
+def _keep(*parts: Any) -> list[Any]:
+    """Functions of the notebook with its names as they are now: a later cell may call something else `problem`."""
+    shell = get_ipython()
+    theirs = shell.user_ns if shell else None
+    ours = dict(theirs or {})
+
+    def keep(value: Any) -> Any:
+        if not (isinstance(value, FunctionType) and value.__globals__ is theirs):
+            return value
+        kept = FunctionType(value.__code__, ours, value.__name__, value.__defaults__, value.__closure__)
+        kept.__kwdefaults__ = value.__kwdefaults__
+        return kept
+
+    ours.update({name: keep(value) for name, value in ours.items()})
+    return [keep(part) for part in parts]
+
+
 _met: dict[str, Explore] = {}
 
 
@@ -246,11 +266,13 @@ def _palette(some: list[Image.Image]) -> Image.Image:
 
 
 def _difference(start: Image.Image, picture: Image.Image) -> Image.Image:
-    """`picture` with the colour COLOURS, which is see-through, wherever it agrees with `start`."""
+    """`picture` with the colour COLOURS, which is see-through, wherever it and its neighbours agree with `start`."""
     if picture.size != start.size:
         raise ValueError(f"draw must return figures of one size, got {start.size} and {picture.size} pixels")
     before, now = np.asarray(start), np.asarray(picture)
-    result = Image.fromarray(np.where(now == before, COLOURS, now).astype(np.uint8))
+    # What lies around a change is kept, too: scaled down, it would let what was there shine through.
+    changed = Image.fromarray(now != before).convert("L").filter(ImageFilter.MaxFilter(2 * AROUND + 1))
+    result = Image.fromarray(np.where(np.asarray(changed), now, COLOURS).astype(np.uint8))
     result.putpalette([*(picture.getpalette() or [])[: 3 * COLOURS], 255, 255, 255])
     return result
 
