@@ -1,19 +1,26 @@
 """The workshop of the book.
 
+python book/tools.py address                writes the repository's address, from _config.yml, into the chapters
 python book/tools.py cover                  draws the cover
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
+python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
 """
 
+import os
+import platform
 import sys
+import webbrowser
 from pathlib import Path
 
 import nbformat
+import yaml
 from nbclient import NotebookClient
+from nbformat.sign import NotebookNotary
 
+from bilevel_book.sliders import LIVE
 from bilevel_core.files import write_atomically
 
 ROOT = Path(__file__).resolve().parent.parent
-WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def cover() -> None:
@@ -28,10 +35,12 @@ def cover() -> None:
 
 def notebooks(*names: str) -> None:
     """Execute chapters in fresh kernels and store their outputs; an unchanged chapter gives an unchanged file."""
+    os.environ.pop(LIVE, None)  # or, called from a terminal of Lab, it would store sliders without frames
     for path in sorted((ROOT / "chapters").glob("*.ipynb")):
         if names and not path.name.startswith(names):
             continue
         notebook = nbformat.read(path, as_version=4)
+        dress(notebook)
         print(f"{path.name} ...", flush=True)
         NotebookClient(
             notebook,
@@ -44,20 +53,62 @@ def notebooks(*names: str) -> None:
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
+# Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
+AS_LAB_WRITES = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": platform.python_version(),
+    },
+}
+
+
 def clean(notebook: nbformat.NotebookNode) -> None:
     """Drop what changes from run to run and what only a live kernel can use."""
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-    )
+    notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
             cell.outputs = joined(cell.outputs)
-            for output in cell.outputs:
-                output.get("data", {}).pop(WIDGET, None)
+
+
+INSTALLATION = """\
+# Only where the book is not installed: in Colab, or in a folder of your own.
+import importlib.util
+import subprocess
+import sys
+
+if importlib.util.find_spec("bilevel_book") is None:
+    book = "git+{repository}"
+    both = "bilevel-core @ " + book, f"bilevel-book @ {{book}}#subdirectory=book"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, *both], check=True)
+"""
+
+
+def dress(notebook: nbformat.NotebookNode) -> None:
+    """What every chapter carries: a cell that installs the book where it is missing, and where its slides begin."""
+    repository = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    if notebook.cells[1].get("id") != "installation":
+        notebook.cells.insert(1, nbformat.v4.new_code_cell(id="installation", metadata={"tags": ["remove-cell"]}))
+    notebook.cells[1].source = INSTALLATION.format(repository=repository).strip()
+    notebook.cells[1].metadata.slideshow = {"slide_type": "skip"}
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.metadata.slideshow = {"slide_type": "slide" if cell.source.startswith(("# ", "## ")) else "subslide"}
+
+
+def address() -> None:
+    """Write the repository's address, from _config.yml, into the chapters."""
+    for path in (ROOT / "chapters").glob("*.ipynb"):
+        notebook = nbformat.read(path, as_version=4)
+        dress(notebook)
+        write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
 def joined(outputs: list) -> list:
@@ -71,8 +122,30 @@ def joined(outputs: list) -> list:
     return result
 
 
+def lab(*options: str) -> None:
+    """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
+    notary = NotebookNotary()  # Lab runs no stored script of a notebook without its signature
+    for path in (ROOT / "chapters").glob("*.ipynb"):
+        notary.sign(nbformat.read(path, as_version=4))
+    more = ["--LabApp.expose_app_in_browser=True", "--LabApp.default_url=/lab/tree/chapters"]
+    if os.geteuid() == 0:
+        print("You are root, as in most containers: Lab is started with --allow-root.")
+        more.append("--allow-root")
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        print("No browser on this machine: open the address that Lab prints below in a browser of yours.")
+        print('In a container, publish the port and say make lab ARGS="--ip=0.0.0.0".')
+        more.append("--no-browser")
+    sys.stdout.flush()
+    command = [str(Path(sys.executable).with_name("jupyter-lab")), *more, *options]
+    os.chdir(ROOT)
+    settings = os.pathsep.join([str(ROOT / "book" / "_lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")])
+    os.execve(command[0], command, os.environ | {LIVE: "1", "JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
+
+
 if __name__ == "__main__":
-    commands = {"cover": cover, "notebooks": notebooks}
+    commands = {"address": address, "cover": cover, "lab": lab, "notebooks": notebooks}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])

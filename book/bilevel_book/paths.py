@@ -4,7 +4,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ROOT / "chapters"
-RESULTS = ROOT / "results"
+# In an installation, where there is no tree, the results lie in the package.
+RESULTS = ROOT / "results" if (ROOT / "results").is_dir() else Path(__file__).parent / "results"
 TESTS = ROOT / "tests"
 
 

@@ -1,9 +1,11 @@
-"""Sliders that live twice: with a kernel they are widgets, on a printed page they turn precomputed frames.
+"""Sliders with one behaviour in three homes: on the page, in a notebook at rest, and in a notebook that runs.
 
-    explore(draw, alt="...", delta=[0.01, 0.1, 1.0], r_v=[1, 10])
+    explore(draw, alt="...", delta=between([0.1, 1.0], "δ, the difference step"), t=choice(range(9), "t, the step"))
 
-`draw(delta=..., r_v=...)` returns a matplotlib figure. The result shows itself in a notebook; the stored output holds
-every frame, so that the built book needs no kernel, no network and no library. Equal figures give equal bytes.
+`draw(delta=..., t=...)` returns a matplotlib figure. What a cell shows is one piece of HTML that needs no kernel, no
+network and no library: it holds a frame for every place of the sliders. In JupyterLab as `make lab` starts it (`LIVE`),
+no frames are drawn: the kernel draws the picture asked for, over finer values, and the frames that the notebook's file
+holds for the same cell stay in its output, for the day it is opened without a kernel. No widget is ever stored.
 """
 
 import base64
@@ -12,77 +14,123 @@ import html
 import io
 import itertools
 import json
-from collections.abc import Callable, Sequence
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-import ipywidgets
+import numpy as np
+from IPython.core.getipython import get_ipython
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, ImageFilter
 
+LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
+TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
 ENCODING = "data:image/png;base64,"
+AROUND = 3  # pixels
+ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
+
+
+@dataclass(frozen=True)
+class Slider:
+    """`label` is "symbol, words"; a kernel moves over all `values`, stored frames over each `every`-th of them."""
+
+    label: str
+    values: list[Any]
+    every: int = 1
+    start: Any = None
+
+    @property
+    def frames(self) -> list[Any]:
+        return self.values[:: self.every]
+
+    @property
+    def first(self) -> int:
+        return self.frames.index(self.frames[0] if self.start is None else self.start)
+
+    @property
+    def symbol(self) -> str:
+        return self.label.partition(",")[0]
+
+
+def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1) -> Slider:
+    """A slider over given values; frames show each `every`-th."""
+    slider = Slider(label, list(values), every, start)
+    if len(slider.frames) < 2:
+        raise ValueError(f"the slider {label!r} has {len(slider.frames)} values to stop at; give two or more")
+    if start is not None and start not in slider.frames:
+        raise ValueError(f"the slider {label!r} starts at {start!r}, which is not among its frames: {slider.frames}")
+    return slider
+
+
+def between(values: Sequence[float], label: str, start: Any = None, finer: int = 4) -> Slider:
+    """A slider whose frames show `values` and that a live kernel moves in `finer` steps from each to the next.
+
+    The steps are even, in ratios where all values are positive and span a factor of 20.
+    """
+    ratios = min(values) > 0 and max(values) >= 20 * min(values)
+    live = [values[0]]
+    for low, high in itertools.pairwise(values):
+        parts = [k / finer for k in range(1, finer)]
+        inside = (low * (high / low) ** part if ratios else low + (high - low) * part for part in parts)
+        live += [*(float(f"{value:.3g}") for value in inside), high]
+    return choice(live, label, start, finer)
 
 
 def explore(
     draw: Callable[..., Figure],
     alt: str | Callable[..., str],
-    start: dict[str, Any] | None = None,
-    **grid: Sequence[Any],
+    title: Callable[..., str] | None = None,
+    **sliders: Slider,
 ) -> "Explore":
-    """One slider for each name in `grid` over its values; `start` says where sliders stand first.
+    """A picture with one or two sliders, each named like an argument of `draw`.
 
-    `alt` describes the picture in words: a text, or a function of the sliders' values that returns one.
+    `alt` describes the picture in words: a text, or a function of the sliders' values that returns one. `title` is a
+    function too; without it the title says where the sliders stand.
     """
-    return Explore(draw, alt, start or {}, grid)
+    return Explore(draw, alt, title, sliders)
 
 
 class Explore:
-    """See `explore`."""
+    """See `explore`. A place is a tuple of positions, one for each slider, among its live values."""
 
-    def __init__(self, draw: Callable[..., Figure], alt: str | Callable[..., str], start: dict, grid: dict):
-        if not 1 <= len(grid) <= 2 or any(len(values) < 2 for values in grid.values()):
-            shape = {name: len(values) for name, values in grid.items()}
-            raise ValueError(f"explore takes one or two sliders of at least two values each, got {shape or 'none'}")
-        for name, value in start.items():
-            if value not in list(grid.get(name, [])):
-                raise ValueError(f"start says {name} = {value!r}, which is not among the values of a slider")
-        self.draw, self.alt = draw, alt
-        self.grid = {name: list(values) for name, values in grid.items()}
-        self.first = [values.index(start.get(name, values[0])) for name, values in self.grid.items()]
-        self.places = list(itertools.product(*(range(len(values)) for values in self.grid.values())))
-        self._frames: dict[tuple[int, ...], bytes] = {}
-        self._palette: Image.Image | None = None
-        self._drawn: dict[tuple[int, ...], Image.Image] = {}
+    def __init__(
+        self,
+        draw: Callable[..., Figure],
+        alt: str | Callable[..., str],
+        title: Callable[..., str] | None,
+        sliders: dict[str, Slider],
+    ):
+        if not 1 <= len(sliders) <= 2 or not all(isinstance(slider, Slider) for slider in sliders.values()):
+            raise ValueError(
+                "explore takes one or two sliders, each made by choice or between;"
+                f" got {', '.join(f'{name}={value!r}' for name, value in sliders.items()) or 'none'}"
+            )
+        self.draw, self.alt, self.title = _keep(draw, alt, title)
+        self.sliders = sliders
+        self.first = tuple(slider.first * slider.every for slider in sliders.values())
+        self.places = list(itertools.product(*(range(0, len(s.values), s.every) for s in sliders.values())))
 
     def values(self, at: Sequence[int]) -> dict[str, Any]:
-        return {name: values[i] for (name, values), i in zip(self.grid.items(), at, strict=True)}
+        return {name: slider.values[i] for (name, slider), i in zip(self.sliders.items(), at, strict=True)}
 
-    def frame(self, at: Sequence[int]) -> bytes:
-        """The picture at these positions of the sliders, as a PNG with few colours."""
-        if (at := tuple(at)) not in self._frames:
-            palette, small = self.palette, io.BytesIO()
-            self._picture(at).quantize(palette=palette, dither=Image.Dither.NONE).save(small, "PNG")
-            self._frames[at] = small.getvalue()
-        return self._frames[at]
+    def describe(self, at: Sequence[int]) -> str:
+        return self.alt(**self.values(at)) if callable(self.alt) else f"{self.alt} Here {self._standing(at)}."
 
-    @property
-    def palette(self) -> Image.Image:
-        """One palette for all frames, or colours would flicker: from the first, the middle and the last of them."""
-        if self._palette is None:
-            shown = [self.places[i] for i in (0, len(self.places) // 2, -1)]
-            some = [self._picture(at) for at in shown]
-            self._drawn = dict(zip(shown, some, strict=True))  # they are frames too
-            sheet = Image.new("RGB", (max(p.width for p in some), sum(p.height for p in some)))
-            for i, picture in enumerate(some):
-                sheet.paste(picture, (0, sum(p.height for p in some[:i])))
-            # Maximum coverage keeps the colours of small marks; k-means then moves the palette to the true shades.
-            self._palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
-        return self._palette
+    def headline(self, at: Sequence[int]) -> str:
+        return self.title(**self.values(at)) if self.title else self._standing(at)
 
-    def _picture(self, at: tuple[int, ...]) -> Image.Image:
-        if at in self._drawn:
-            return self._drawn.pop(at)
+    def _standing(self, at: Sequence[int]) -> str:
+        pairs = zip(self.sliders.values(), self.values(at).values(), strict=True)
+        return ", ".join(f"{slider.symbol} = {_label(value)}" for slider, value in pairs)
+
+    def picture(self, at: Sequence[int]) -> Image.Image:
         # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
         figure = self.draw(**self.values(at))
         figure.set_dpi(DPI)
@@ -90,85 +138,162 @@ class Explore:
         canvas.draw()
         return Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
 
-    def describe(self, at: Sequence[int]) -> str:
-        values = self.values(at)
-        if callable(self.alt):
-            return self.alt(**values)
-        return f"{self.alt} Here " + ", ".join(f"{name} = {_label(value)}" for name, value in values.items()) + "."
+    def live(self, at: Sequence[int]) -> dict[str, str]:
+        """What the kernel answers when a slider moves."""
+        return {"src": _png(self.picture(at), compress_level=1), "alt": self.describe(at), "title": self.headline(at)}
 
-    def widget(self) -> ipywidgets.Widget:
-        """The live form: moving a slider asks the kernel for the picture."""
-        sliders = [
-            ipywidgets.SelectionSlider(
-                options=[(_label(value), i) for i, value in enumerate(values)], index=first, description=name
-            )
-            for (name, values), first in zip(self.grid.items(), self.first, strict=True)
-        ]
-        picture = ipywidgets.Image(format="png", layout=ipywidgets.Layout(max_width="36rem"))
-
-        def show(_: Any = None) -> None:
-            picture.value = self.frame([slider.value for slider in sliders])
-
-        for slider in sliders:
-            slider.observe(show, "value")
-        show()
-        return ipywidgets.VBox([ipywidgets.HBox(sliders), picture])
-
-    def page(self) -> str:
-        """The printed form: HTML that holds every frame and needs nothing else."""
-        data = {
-            "labels": [[_label(value) for value in values] for values in self.grid.values()],
+    def frames(self) -> dict[str, Any]:
+        """Every frame: the one at the start whole, the others where they differ from it, and see-through elsewhere."""
+        pictures = {at: self.picture(at) for at in self.places}
+        palette = _palette([pictures[self.places[i]] for i in (0, len(self.places) // 2, -1)])
+        reduced = {at: p.quantize(palette=palette, dither=Image.Dither.NONE) for at, p in pictures.items()}
+        start = reduced[self.first]
+        return {
+            "labels": [[_label(value) for value in slider.frames] for slider in self.sliders.values()],
+            "first": [slider.first for slider in self.sliders.values()],
             "alts": [self.describe(at) for at in self.places],
-            "frames": [base64.b64encode(self.frame(at)).decode() for at in self.places],
+            "titles": [self.headline(at) for at in self.places],
+            "start": _png(start, optimize=True),
+            "frames": [_png(_difference(start, p), transparency=COLOURS, optimize=True) for p in reduced.values()],
         }
-        text = json.dumps(data).replace("</", "<\\/")  # must not end the script element early
+
+    def page(self, stored: dict[str, Any] | None, key: str = "", cell: str = "") -> str:
+        """The HTML: with stored frames, or with a key by which the kernel knows this slider, or with both."""
+        start = stored["start"] if stored else _png(self.picture(self.first), optimize=True)
         controls = "".join(
-            f"<label><span>{html.escape(name)}</span>"
-            f'<input type="range" min="0" max="{len(values) - 1}" step="1" value="{first}">'
-            f'<output style="min-width: {max(len(_label(value)) for value in values)}ch">'  # or the slider would jump
-            f"{html.escape(_label(values[first]))}</output></label>"
-            for (name, values), first in zip(self.grid.items(), self.first, strict=True)
+            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" min="0" step="1" '
+            f'max="{len(slider.frames) - 1}" value="{slider.first}">'
+            f'<output style="min-width: {max(len(_label(value)) for value in slider.values)}ch">'  # or it would jump
+            f"{html.escape(_label(slider.frames[slider.first]))}</output></label>"
+            f'<button type="button" aria-label="Play {html.escape(slider.label)}">▶</button></div>'
+            for slider in self.sliders.values()
         )
-        return _PAGE.format(
-            mark="explore-" + hashlib.sha256(text.encode()).hexdigest()[:12],
-            controls=controls,
-            alt=html.escape(self.describe(self.first)),
-            first=ENCODING + base64.b64encode(self.frame(self.first)).decode(),
-            data=text,
-            encoding=ENCODING,
+        data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
+        data = data.replace("<", "\\u003c")  # must not end the script element early
+        return (
+            f'<figure class="explore" data-live="{key}" data-cell="{cell}">\n'
+            f"<style>{_beside('sliders.css')}</style>\n"
+            f'<div class="explore-controls">{controls}</div>\n'
+            f"<figcaption>{html.escape(self.headline(self.first))}</figcaption>\n"
+            f'<img alt="{html.escape(self.describe(self.first))}" src="{start}">\n'
+            '<p class="explore-note" role="status"></p>\n'
+            f'<script type="application/json">{data}</script>\n'
+            f"<script>{_beside('sliders.js')}</script>\n</figure>"
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        bundle = self.widget()._repr_mimebundle_()
-        bundle = dict(bundle[0] if isinstance(bundle, tuple) else bundle)
-        return bundle | {"text/html": self.page(), "text/plain": f"explore({', '.join(self.grid)})"}
+        shell = get_ipython()
+        source = shell.history_manager.input_hist_raw[-1] if shell and shell.history_manager else ""
+        cell = hashlib.sha256(source.strip().encode()).hexdigest()[:16]
+        stored, key = self._kept(cell), ""
+        if os.environ.get(LIVE) and shell is not None:
+            key = uuid.uuid4().hex
+            _meet(shell.kernel.comm_manager, key, self)
+        else:
+            stored = stored or self.frames()
+        return {"text/html": self.page(stored, key, cell), "text/plain": f"explore({', '.join(self.sliders)})"}
+
+    def _kept(self, cell: str) -> dict[str, Any] | None:
+        """The frames that the notebook's file holds for this cell, if its code and its first picture are the same."""
+        for output in _stored_outputs():
+            if f'data-cell="{cell}"' in output and (data := re.search(r'json">(\{.+\})</script>', output)):
+                start = re.findall(r'<img [^>]*src="([^"]+)"', output)[0]
+                if _alike(self.picture(self.first), start):
+                    return {"start": start} | json.loads(data[1])
+        return None
+
+
+def _stored_outputs() -> Iterable[str]:
+    """The HTML outputs in the file of the running notebook, where its front end tells which file that is."""
+    shell = get_ipython()
+    name = os.environ.get("JPY_SESSION_NAME") or (shell and shell.user_ns.get("__vsc_ipynb_file__"))
+    if name and (path := Path.cwd() / Path(name).name).is_file():
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                yield "".join(output.get("data", {}).get("text/html", ""))
+
+
+def _keep(*parts: Any) -> list[Any]:
+    """Functions of the notebook with its names as they are now: a later cell may call something else `problem`."""
+    shell = get_ipython()
+    theirs = shell.user_ns if shell else None
+    ours = dict(theirs or {})
+
+    def keep(value: Any) -> Any:
+        if not (isinstance(value, FunctionType) and value.__globals__ is theirs):
+            return value
+        kept = FunctionType(value.__code__, ours, value.__name__, value.__defaults__, value.__closure__)
+        kept.__kwdefaults__ = value.__kwdefaults__
+        return kept
+
+    ours.update({name: keep(value) for name, value in ours.items()})
+    return [keep(part) for part in parts]
+
+
+_met: dict[str, Explore] = {}
+
+
+def _meet(manager: Any, key: str, slider: Explore) -> None:
+    """Let the HTML that holds this key ask for pictures of this slider."""
+    _met[key] = slider
+    manager.register_target(TARGET, _opened)
+
+
+def _opened(comm: Any, message: dict[str, Any]) -> None:
+    slider = _met.get(message["content"]["data"]["key"])
+    if slider is None:  # the slider of a kernel that is no more
+        comm.close()
+        return
+
+    def answer(message: dict[str, Any]) -> None:
+        try:
+            comm.send(slider.live(message["content"]["data"]["at"]))
+        except Exception as problem:  # the reader's own cell may fail at any value: say so beside the picture
+            comm.send({"problem": f"{type(problem).__name__}: {problem}"})
+
+    comm.on_msg(answer)
+    labels = [[_label(value) for value in one.values] for one in slider.sliders.values()]
+    comm.send({"labels": labels, "first": slider.first})
+
+
+def _palette(some: list[Image.Image]) -> Image.Image:
+    """One palette for all frames, or colours would flicker."""
+    sheet = Image.new("RGB", (max(p.width for p in some), sum(p.height for p in some)))
+    for i, picture in enumerate(some):
+        sheet.paste(picture, (0, sum(p.height for p in some[:i])))
+    # Maximum coverage keeps the colours of small marks; k-means then moves the palette to the true shades.
+    return sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+
+
+def _difference(start: Image.Image, picture: Image.Image) -> Image.Image:
+    """`picture` with the colour COLOURS, which is see-through, wherever it and its neighbours agree with `start`."""
+    if picture.size != start.size:
+        raise ValueError(f"draw must return figures of one size, got {start.size} and {picture.size} pixels")
+    before, now = np.asarray(start), np.asarray(picture)
+    # What lies around a change is kept, too: scaled down, it would let what was there shine through.
+    changed = Image.fromarray(now != before).convert("L").filter(ImageFilter.MaxFilter(2 * AROUND + 1))
+    result = Image.fromarray(np.where(np.asarray(changed), now, COLOURS).astype(np.uint8))
+    result.putpalette([*(picture.getpalette() or [])[: 3 * COLOURS], 255, 255, 255])
+    return result
+
+
+def _alike(picture: Image.Image, stored: str) -> bool:
+    before = Image.open(io.BytesIO(base64.b64decode(stored.removeprefix(ENCODING))))
+    if before.size != picture.size:
+        return False
+    now = picture.quantize(palette=before, dither=Image.Dither.NONE)
+    return float(np.mean(np.asarray(now) != np.asarray(before))) <= ALIKE
+
+
+def _png(picture: Image.Image, **options: Any) -> str:
+    file = io.BytesIO()
+    picture.save(file, "PNG", **options)
+    return ENCODING + base64.b64encode(file.getvalue()).decode()
+
+
+def _beside(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def _label(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-_PAGE = """<figure class="explore {mark}" data-lm-suppress-shortcuts="true">
-<div class="explore-controls">{controls}</div>
-<img alt="{alt}" src="{first}">
-<script type="application/json">{data}</script>
-<script>document.querySelectorAll("figure.{mark}:not([data-ready])").forEach(function (figure) {{
-  figure.dataset.ready = "yes";
-  var data = JSON.parse(figure.querySelector("script").textContent);
-  var picture = figure.querySelector("img");
-  var sliders = figure.querySelectorAll("input"), shown = figure.querySelectorAll("output");
-  function show() {{
-    var k = 0;
-    sliders.forEach(function (slider, i) {{
-      var label = data.labels[i][slider.value];
-      k = k * data.labels[i].length + Number(slider.value);
-      shown[i].textContent = label;
-      slider.setAttribute("aria-valuetext", label);
-    }});
-    picture.src = "{encoding}" + data.frames[k];
-    picture.alt = data.alts[k];
-  }}
-  sliders.forEach(function (slider) {{ slider.addEventListener("input", show); }});
-  show();
-}});</script>
-</figure>"""

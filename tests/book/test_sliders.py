@@ -1,11 +1,16 @@
 import base64
+import io
 import json
 import re
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+from PIL import Image
 
-from bilevel_book.sliders import Explore, explore
+from bilevel_book import sliders
+from bilevel_book.sliders import Explore, between, choice, explore
 
 
 def draw(a, b=0):
@@ -15,67 +20,196 @@ def draw(a, b=0):
     return figure
 
 
-def stored(slider: Explore) -> dict:
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', slider.page(), re.S)[1])
+def data_of(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.S)[1])
 
 
-def test_the_page_holds_one_frame_for_each_place_of_the_sliders():
-    slider = explore(draw, alt="A line.", a=[0, 0.5, 1], b=[1, 2])
-    data = stored(slider)
+def pixels(address: str) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.removeprefix(sliders.ENCODING)))).convert("RGBA"))
+
+
+@pytest.fixture
+def two() -> Explore:
+    return explore(draw, "A line.", a=choice([0, 0.5, 1], "a, the left end"), b=choice([1, 2], "b, the right end", 2))
+
+
+def test_the_page_holds_one_frame_for_each_place_of_the_sliders(two):
+    page = two.page(two.frames())
+    data = data_of(page)
     assert data["labels"] == [["0", "0.5", "1"], ["1", "2"]]
-    frames = [base64.b64decode(f) for f in data["frames"]]
-    assert len(set(frames)) == 6
-    assert all(f.startswith(b"\x89PNG") for f in frames)
-    assert frames[3] == slider.frame((1, 1))  # the last slider turns fastest
-    assert data["alts"][3] == "A line. Here a = 0.5, b = 2."
-    assert slider.page().count('type="range"') == 2
+    assert data["first"] == [0, 1]
+    assert len(set(data["frames"])) == 6
+    assert data["alts"][3] == "A line. Here a = 0.5, b = 2."  # the last slider turns fastest
+    assert data["titles"][3] == "a = 0.5, b = 2"
+    assert page.count('type="range"') == page.count("<button") == 2
+    assert "a, the left end" in page
+    assert '<img alt="A line. Here a = 0, b = 2."' in page
 
 
-def test_nothing_is_random_and_nothing_is_fetched():
-    pages = [explore(draw, alt="A line.", a=[0, 1, 2]).page() for _ in range(2)]
+def test_a_frame_over_the_first_one_is_the_picture(two):
+    stored = two.frames()
+    start, over = pixels(stored["start"]), pixels(stored["frames"][4])
+    both = np.where(over[..., 3:] == 0, start, over)[..., :3].astype(int)
+    picture = np.asarray(two.picture((2, 0))).astype(int)
+    assert (over[..., 3] == 0).mean() > 0.4  # what does not change is not stored again
+    assert np.mean(np.abs(both - picture).max(-1) > 40) < 1e-3
+    assert np.mean(np.abs(start[..., :3] - picture).max(-1) > 40) > 1e-2
+
+
+def test_a_kernel_moves_over_finer_values_than_the_frames():
+    assert between([0.0, 1.0, 3.0], "a", finer=2).values == [0.0, 0.5, 1.0, 2.0, 3.0]
+    assert between([0.01, 1.0], "δ", finer=2).values == [0.01, 0.1, 1.0]  # even ratios, for the range is wide
+    assert between([0.01, 1.0], "δ", finer=2).frames == [0.01, 1.0]
+    slider = choice(range(61), "t, the step", start=20, every=5)
+    assert (slider.frames[slider.first], slider.symbol, len(slider.frames)) == (20, "t", 13)
+    figure = explore(draw, "A line.", a=between([0.0, 1.0, 2.0], "a", start=1.0))
+    assert figure.live((5,))["title"] == "a = 1.25"
+    assert figure.values(figure.first) == {"a": 1.0}
+
+
+def test_nothing_is_random_and_nothing_is_fetched(two):
+    pages = [two.page(two.frames()) for _ in range(2)]
     assert pages[0] == pages[1]
-    assert not re.search(r"https?:|//cdn|require\(", pages[0])
+    assert not re.search(r"https?:|//cdn|require\(|vnd\.jupyter", pages[0])
 
 
-def test_sliders_start_where_they_are_told():
-    slider = explore(draw, alt=lambda a: f"It ends at {a}.", start={"a": 2}, a=[0, 1, 2])
-    page = slider.page()
-    assert 'value="2"' in page
+def test_titles_and_descriptions_may_be_functions():
+    slider = explore(draw, lambda a: f"It ends at {a}.", lambda a: f"End {a}", a=choice([0, 1, 2], "a", start=2))
+    page = slider.page(slider.frames())
     assert '<img alt="It ends at 2."' in page
-    assert base64.b64encode(slider.frame((2,))).decode() in page.partition("<script")[0]
+    assert "<figcaption>End 2</figcaption>" in page
 
 
 def test_labels_cannot_break_out_of_the_page():
-    slider = explore(draw, alt="</script><b>", a=[0, 1])
-    assert slider.page().count("</script>") == 2
-    assert stored(slider)["alts"][0].startswith("</script><b>")
+    slider = explore(draw, "</script><b>", a=choice([0, 1], "<i>, a"))
+    page = slider.page(slider.frames())
+    assert page.count("</script>") == 2
+    assert "<i>" not in page
+    assert data_of(page)["alts"][0].startswith("</script><b>")
 
 
-def test_the_widget_asks_for_the_picture():
-    slider = explore(draw, alt="A line.", a=[0, 1, 2], b=[0, 1])
-    box = slider.widget()
-    controls, picture = box.children
-    assert picture.value == slider.frame((0, 0))
-    controls.children[0].value = 2
-    controls.children[1].value = 1
-    assert picture.value == slider.frame((2, 1))
+@pytest.fixture
+def notebook(monkeypatch, tmp_path):
+    """A running notebook: `run(slider)` gives the HTML of its cell, `store(html)` what the file holds for it."""
+    shell = SimpleNamespace(
+        history_manager=SimpleNamespace(input_hist_raw=["explore(...)"]),
+        kernel=SimpleNamespace(comm_manager=SimpleNamespace(register_target=lambda *_: None)),
+        user_ns={},
+    )
+    monkeypatch.setattr(sliders, "get_ipython", lambda: shell)
+    monkeypatch.setenv("JPY_SESSION_NAME", "chapters/one.ipynb")
+    monkeypatch.chdir(tmp_path)
+
+    def store(html):
+        cells = [{"cell_type": "code", "outputs": [{"data": {"text/html": html.splitlines(keepends=True)}}]}]
+        (tmp_path / "one.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+    def run(slider, live):
+        monkeypatch.setenv(sliders.LIVE, "1") if live else monkeypatch.delenv(sliders.LIVE, raising=False)
+        bundle = slider._repr_mimebundle_()
+        assert set(bundle) == {"text/html", "text/plain"}  # never a widget, which a file cannot hold
+        return bundle["text/html"]
+
+    return SimpleNamespace(run=run, store=store, shell=shell)
 
 
-def test_it_shows_itself_in_both_homes():
-    bundle = explore(draw, alt="A line.", a=[0, 1])._repr_mimebundle_()
-    assert {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"} <= set(bundle)
+def test_where_nobody_can_ask_the_kernel_all_frames_are_drawn(notebook, two):
+    page = notebook.run(two, live=False)
+    assert len(data_of(page)["frames"]) == 6
+    assert 'data-live=""' in page
+
+
+def test_in_lab_only_the_first_picture_is_drawn(notebook):
+    drawn = []
+    page = notebook.run(explore(lambda a: drawn.append(a) or draw(a), "", a=choice(range(9), "a", 3)), live=True)
+    assert drawn == [3]
+    assert data_of(page) == {}
+    assert re.search(r'data-live="\w{32}"', page)
+
+
+def test_frames_of_the_file_stay_with_a_cell_that_is_the_same(notebook, two):
+    notebook.store(notebook.run(two, live=False))
+    kept = notebook.run(two, live=True)
+    assert len(data_of(kept)["frames"]) == 6
+    notebook.store(kept)
+    assert data_of(notebook.run(two, live=True)) == data_of(kept)  # and after the next run, too
+
+
+def test_frames_of_another_cell_or_another_picture_do_not_stay(notebook, two):
+    notebook.store(notebook.run(two, live=False))
+    other = explore(lambda a, b: draw(a + 1, b), "A line.", **two.sliders)  # as when a cell above was edited
+    assert data_of(notebook.run(other, live=True)) == {}
+    notebook.shell.history_manager.input_hist_raw.append("explore(..., edited)")
+    assert data_of(notebook.run(two, live=True)) == {}
+
+
+def test_a_slider_keeps_the_names_of_its_notebook_as_they_were(notebook):
+    names = notebook.shell.user_ns
+    names.update(draw=draw, shift=0)
+    exec("def height(a):\n    return a + shift", names)
+    exec("figure = lambda a: draw(height(a))", names)
+    exec("words = lambda a: f'It ends at {height(a)}.'", names)
+    slider = explore(names["figure"], names["words"], a=choice([0, 1], "a"))
+    before = slider.live((1,))
+    names.update(shift=5, height=None)  # as a later cell might
+    assert slider.live((1,)) == before
+    assert before["alt"] == "It ends at 1."
+
+
+class Line:
+    """A comm of the kernel, without a browser at its other end."""
+
+    def __init__(self, key):
+        self.sent, self.closed, self.answer = [], False, None
+        sliders._opened(self, {"content": {"data": {"key": key}}})
+
+    def on_msg(self, answer):
+        self.answer = answer
+
+    def send(self, data):
+        self.sent.append(data)
+
+    def close(self):
+        self.closed = True
+
+    def ask(self, *at):
+        self.answer({"content": {"data": {"at": at}}})
+        return self.sent[-1]
+
+
+def test_the_kernel_answers_who_knows_the_key(notebook):
+    slider = explore(lambda a: draw(1 / a), "A line.", a=between([-1.0, 1.0], "a", finer=4))
+    key = re.search(r'data-live="(\w+)"', notebook.run(slider, live=True))[1]
+    line = Line(key)
+    assert line.sent == [{"labels": [["-1", "-0.5", "0", "0.5", "1"]], "first": (0,)}]
+    assert line.ask(3)["title"] == "a = 0.5"
+    assert np.array_equal(pixels(line.ask(3)["src"])[..., :3], np.asarray(slider.picture((3,))))
+    assert line.ask(2) == {"problem": "ZeroDivisionError: float division by zero"}
+    assert line.ask(4)["alt"] == "A line. Here a = 1."
+    assert Line("of another kernel").closed
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("make", "message"),
     [
-        ({}, "one or two sliders of at least two values each, got none"),
-        ({"a": [1]}, "at least two values each, got {'a': 1}"),
-        ({"a": [1, 2], "b": [1, 2], "c": [1, 2]}, "one or two sliders"),
-        ({"a": [1, 2], "start": {"a": 3}}, "start says a = 3, which is not among the values"),
-        ({"a": [1, 2], "start": {"z": 1}}, "start says z = 1"),
+        (lambda: explore(draw, ""), "one or two sliders, each made by choice or between; got none"),
+        (lambda: explore(draw, "", a=[1, 2]), r"got a=\[1, 2\]"),
+        (lambda: explore(draw, "", **{k: choice([1, 2], k) for k in "abc"}), "one or two sliders"),
+        (lambda: choice([1], "a"), "'a' has 1 values to stop at; give two or more"),
+        (lambda: choice([1, 2], "a", start=3), r"starts at 3, which is not among its frames: \[1, 2\]"),
+        (lambda: choice(range(9), "a", start=1, every=2), "starts at 1"),
     ],
 )
-def test_bad_sliders_are_refused(options, message):
+def test_bad_sliders_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
-        explore(draw, alt="", **options)
+        make()
+
+
+def test_pictures_of_two_sizes_are_refused():
+    def grows(a):
+        figure = draw(0)
+        figure.set_size_inches(2 + a, 1.5)
+        return figure
+
+    with pytest.raises(ValueError, match="figures of one size, got"):
+        explore(grows, "", a=choice([0, 1], "a")).frames()

@@ -69,7 +69,7 @@ def test_a_chapter_has_its_anatomy(path):
         assert part in text, part
     exercises = re.findall(r"\{exercise-start\}\n:label: (\S+)", text)
     assert len(exercises) >= 2
-    assert exercises == re.findall(r"\{solution-start\} (\S+)\n:class: dropdown", text)
+    assert exercises == re.findall(r"\{solution-start\} (\S+)\n", text)
 
 
 @pytest.mark.parametrize("path", ["README.md", "book/running.md"])

@@ -1,7 +1,5 @@
 """Every page of the built book, opened in Chromium with the network off."""
 
-import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,31 +7,12 @@ import pytest
 pytestmark = pytest.mark.browser
 HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
 PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).rglob("*.html"))
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 
 
-def missing(what: str) -> None:
-    """Skip with a reason at home; fail in CI, where nothing may be missing."""
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
-
-
-@pytest.fixture(scope="module")
-def browser():
+@pytest.fixture(scope="module", autouse=True)
+def built(missing):
     if not PAGES:
         missing("the book is not built: run `make book`")
-    if CHROMIUM is None:
-        missing("no Chromium on this machine: install Debian's package chromium")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
-        yield browser
-        browser.close()
 
 
 class Visit:
@@ -108,19 +87,20 @@ def test_every_slider_changes_its_picture(browser, name):
         assert figures.count() >= 1
         for i in range(figures.count()):
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
-            shown = figures.nth(i).locator("output")
+            shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
             for j in range(sliders.count()):
                 slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
                 slider.scroll_into_view_if_needed()
                 slider.focus()
                 page.keyboard.press("Home")
-                seen = [(picture.get_attribute("src"), picture.get_attribute("alt"), shown.nth(j).inner_text())]
-                for _ in range(last):  # the keyboard reaches every place
+                label, seen = shown.nth(j), []
+                for _ in range(last + 1):  # the keyboard reaches every place
+                    source, alt = picture.get_attribute("src"), picture.get_attribute("alt")
+                    seen.append((source, alt, label.inner_text(), title.inner_text()))
                     page.keyboard.press("ArrowRight")
-                    seen.append((picture.get_attribute("src"), picture.get_attribute("alt"), shown.nth(j).inner_text()))
-                assert len({src for src, _, _ in seen}) >= 0.8 * (last + 1)
-                assert len({alt for _, alt, _ in seen}) == last + 1
-                assert len({label for _, _, label in seen}) == last + 1
+                pictures, *words = map(set, zip(*seen, strict=True))
+                assert len(pictures) >= 0.8 * (last + 1)
+                assert [len(each) for each in words] == [last + 1] * 3
                 assert slider.get_attribute("aria-valuetext") == seen[-1][2]
                 box = slider.bounding_box()
                 middle = box["y"] + box["height"] / 2
@@ -130,6 +110,24 @@ def test_every_slider_changes_its_picture(browser, name):
                 page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
                 assert picture.get_attribute("src") == seen[-1][0]
         assert visit.complaints == []
+
+
+def test_the_play_button_walks_to_the_end_and_stops(browser):
+    with Visit(browser) as visit:
+        page = visit.open(CHAPTERS[0])
+        figure = page.locator("figure.explore").first
+        slider, button = figure.locator("input"), figure.locator("button")
+        assert button.get_attribute("aria-label") == "Play x, the upper decision"
+        slider.focus()
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        button.click()
+        assert button.inner_text() == "⏸"
+        page.wait_for_function("document.querySelector('figure.explore button').textContent === '▶'")
+        assert slider.input_value() == slider.get_attribute("max")
+        button.click()  # from the end it starts again
+        page.wait_for_function("document.querySelector('figure.explore input').value === '1'")
 
 
 def test_the_doors_of_the_front_page_open(browser):

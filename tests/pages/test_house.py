@@ -1,5 +1,6 @@
 """The house as files: its arrows, its size, the page that describes it, and what each of its two packages ships."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
 from importlinter.cli import lint_imports
 
 import house
@@ -60,26 +62,59 @@ def below(folder: Path, *patterns: str) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in found}
 
 
-def wheel(project: Path, folder: Path) -> set[str]:
-    """What the wheel of a project holds; built from a copy, so that the checkout stays as it is."""
-    heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters", "results")
-    shutil.copytree(project, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
+def wheel(project: str, folder: Path) -> Path:
+    """The wheel of the project in this part of the tree; built from a copy, so that the checkout stays as it is."""
+    heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters")
+    shutil.copytree(ROOT, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
     build = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", build], cwd=folder / "copy", check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", build], cwd=folder / "copy" / project, check=True, capture_output=True)
     (path,) = folder.glob("*.whl")
+    return path
+
+
+def names(path: Path) -> set[str]:
+    """What a wheel holds."""
     with zipfile.ZipFile(path) as file:
         return {name for name in file.namelist() if ".dist-info/" not in name}
 
 
 def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path):
-    assert wheel(ROOT, tmp_path) == (
+    assert names(wheel(".", tmp_path)) == (
         {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
         | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
         | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml", "*.json")}
     )
 
 
-def test_the_package_of_the_book_ships_all_of_its_folder(tmp_path):
+def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(tmp_path):
     package = ROOT / "book" / "bilevel_book"
     files = {name for name in below(package, "*") if (package / name).is_file()}
-    assert wheel(ROOT / "book", tmp_path) == {f"bilevel_book/{name}" for name in files}
+    files |= {f"results/{name}" for name in below(ROOT / "results", "*.csv", "*.json")}
+    assert names(wheel("book", tmp_path)) == {f"bilevel_book/{name}" for name in files}
+
+
+ALONE = """
+import sys, nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+notebook.cells.append(nbformat.v4.new_code_cell("import bilevel_book; print(bilevel_book.__file__)"))
+NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
+print(notebook.cells[-1].outputs[0].text)
+"""
+
+
+@pytest.mark.slow
+def test_a_chapter_taken_out_of_the_tree_runs_by_itself(tmp_path):
+    site, empty = tmp_path / "site", tmp_path / "empty"
+    for project in (".", "book"):
+        (tmp_path / project / "build").mkdir(parents=True)
+        with zipfile.ZipFile(wheel(project, tmp_path / project / "build")) as file:
+            file.extractall(site)
+    empty.mkdir()
+    chapter = shutil.copy(ROOT / "chapters" / "15_what_a_step_costs.ipynb", empty)
+    # Before the tree on the path; live, so that no frames are drawn.
+    surroundings = os.environ | {"PYTHONPATH": str(site), "BILEVEL_BOOK_LIVE": "1"}
+    command = [sys.executable, "-c", ALONE, chapter]
+    done = subprocess.run(command, cwd=empty, env=surroundings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == str(site / "bilevel_book" / "__init__.py")

@@ -48,7 +48,7 @@ def iterates(H: Tensor, b: Tensor, path: Tensor, lam: float, rate: float) -> Fig
         draw_bowl(above, H, b, filled=False)  # a frame has few colours to spend
         above.plot(*path.T, color=RED, marker="o", markersize=4, linewidth=1.2)
         above.plot(*path[0], "x", color=BLACK, markersize=9, markeredgewidth=2)
-        above.set_title(f"λ = {lam:.2f}: the path of v from the cross")
+        above.set_title(f"λ = {lam:g}: the path of v from the cross")
         steps = np.arange(len(path))
         below.semilogy(steps, rate**steps, color=SKY, linewidth=6, label="worst case")
         below.semilogy(steps, error, color=RED, marker="o", markersize=4, label="this path")

@@ -39,7 +39,7 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
         above.annotate("f wants y = 1", (problem.a, 6.6), xytext=(5, 0), textcoords="offset points", color=GREEN)
         above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
-        above.set_title(f"At x = {x:.1f} the lower level answers y* = {y_star:.2f}")
+        above.set_title(f"At x = {x:g} the lower level answers y* = {y_star:.2f}")
         draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
         below.set_title(f"so the upper level pays Φ = {problem.objective(at):.2f}")

@@ -1,0 +1,24 @@
+"""A progress bar for cells that take a while."""
+
+import time
+from collections.abc import Collection, Iterator
+from typing import TypeVar
+
+from IPython.display import HTML, clear_output, display
+
+T = TypeVar("T")
+PATIENCE, PERIOD = 1.0, 0.5  # seconds before the bar is shown, and between two of its moves
+
+
+def watch(items: Collection[T]) -> Iterator[T]:
+    """Go through `items` and show how far; use it before a cell prints, for the bar clears its outputs when it goes."""
+    due, shown = time.monotonic() + PATIENCE, False
+    for done, item in enumerate(items):
+        if time.monotonic() > due:
+            clear_output(wait=True)
+            words = f"{done} of {len(items)}"
+            display(HTML(f'<progress value="{done}" max="{len(items)}">{words}</progress> {words}'))
+            due, shown = time.monotonic() + PERIOD, True
+        yield item
+    if shown:
+        clear_output()
