@@ -1,7 +1,7 @@
 """Options for a method on a problem, from what `bilevel_core.curvature` measures at its start.
 
 A step of y or v is 1 / (2 L), since L may grow as x moves. Then y needs about tau = 2 L / mu steps to follow x. alpha
-is the larger of two steps that are safe, each for its own reason:
+is the larger of two rules of thumb, whose constants were chosen on eleven problems; with L / mu of 400 they fail:
 
     1 / (2 direct + 3 tau implicit)                     the loop from x to y to v and back to x is damped
     ||x|| / 5 / (tau ||d_x|| + sqrt(tau) noise_x)       within tau steps x moves by 20 % of its size
