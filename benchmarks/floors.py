@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from bilevel_core.modules import Labelled
+from bilevel_core.batches import Labelled
 from bilevel_core.problem import Samples
 from bilevel_core.problems import HyperCleaning, HyperRepresentation
 from bilevel_core.problems.hyper_representation import MEAN, STD
@@ -60,6 +60,8 @@ LENET: Floors = {
     # At x_t the features of one draw serve grad_y g(y_t), H v_t and grad f at y_{t+1}, and J v_{t+1}; D' at x_{t-1}.
     "FSLA": lambda s, k: passes(through=4, gradients=3, products=3),
     "AID-FP": lambda s, k: double_loop(s.inner, s.K - 1),
+    # All products are on one batch at one y, whose graph is kept: each after the first is half of one.
+    "AID-CG": lambda s, k: passes(features=s.inner, through=2, gradients=s.inner + 1, products=1 + k / 2),
     # The features of each batch are kept from the forward loop for the backward one; H a and J a are one product.
     "reverse": lambda s, k: passes(features=s.inner - s.K, through=s.K + 1, gradients=s.inner + 1, products=s.K),
     "stocBiO": lambda s, k: double_loop(s.inner, s.Q),
@@ -179,7 +181,9 @@ CLEANING: Floors = {
     "FSLA": lambda s, k: lower(1, 4, 2) + upper(1, 1, 1),
     # On all the data, so nothing is gathered, and the scores of the last y serve every H v and J v.
     "AID-FP": lambda s, k: lower(0, s.inner + 1 + s.K, s.inner + s.K - 1) + upper(0, 1, 1),
-    # The same; the scores of each y are kept for the way back.
+    # The products are on the batch of J v.
+    "AID-CG": lambda s, k: s.inner * lower(1, 1, 1) + upper(1, 1, 1) + lower(1, k + 2, k),
+    # As AID-FP; the scores of each y are kept for the way back.
     "reverse": lambda s, k: lower(0, s.inner + s.K, s.inner + s.K - 1) + upper(0, 1, 1),
     "stocBiO": lambda s, k: fresh_batches(s.inner, s.Q),
     "BSA": lambda s, k: fresh_batches(s.inner, k),

@@ -110,7 +110,7 @@ def checkpoints(around: int, at: tuple[int, ...] = (10, 100, 1000, 3000)) -> Ite
 
     def rows(**checkpoint: Path) -> list[float]:
         problem = Stopwatch()
-        run(problem, "SOBA", steps=max(at) + around, every=1, progress=False, **checkpoint)
+        run(problem, SOLVERS["SOBA"](), steps=max(at) + around, every=1, progress=False, **checkpoint)
         return [later - sooner for sooner, later in zip(problem.times, problem.times[1:], strict=False)]
 
     plain = statistics.median(rows())

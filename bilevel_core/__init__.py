@@ -11,24 +11,26 @@ if TYPE_CHECKING:
     from bilevel_core.objective import objective
     from bilevel_core.problem import BilevelProblem, Samples
     from bilevel_core.refit import refit
-    from bilevel_core.runner import run
+    from bilevel_core.runner import run, run_seeds
     from bilevel_core.solvers import SOLVERS
     from bilevel_core.solvers.fdehbo import FdeHBO
     from bilevel_core.solvers.fmbo import FMBO
+    from bilevel_core.solvers.rules import Adam, Momentum, Normalised
     from bilevel_core.solvers.soba import SOBA
     from bilevel_core.suggest import suggest
 
 __version__ = "0.2.0"
 __all__ = [
-    "FMBO", "SOBA", "SOLVERS", "BilevelProblem", "FdeHBO", "Samples", "from_modules", "hypergradient", "objective",
-    "refit", "run", "suggest",
+    "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "FdeHBO", "Momentum", "Normalised", "Samples", "from_modules",
+    "hypergradient", "objective", "refit", "run", "run_seeds", "suggest",
 ]  # fmt: skip
 
 # Where each name lives. It is imported when it is asked for, so that `python -m bilevel_core --help` need not wait.
 _HOMES = {
     "BilevelProblem": "problem", "Samples": "problem", "SOLVERS": "solvers", "FMBO": "solvers.fmbo",
     "FdeHBO": "solvers.fdehbo", "SOBA": "solvers.soba", "from_modules": "modules", "hypergradient": "hypergradient",
-    "objective": "objective", "refit": "refit", "run": "runner", "suggest": "suggest",
+    "objective": "objective", "refit": "refit", "run": "runner", "run_seeds": "runner", "suggest": "suggest",
+    "Adam": "solvers.rules", "Momentum": "solvers.rules", "Normalised": "solvers.rules",
 }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""The command line: `python -m bilevel_core reproduce NAME`, then `python -m bilevel_core report NAME`."""
+"""The command line: python -m bilevel_core reproduce | report | calibrate | verify NAME."""
 
 import argparse
 import sys
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 from bilevel_core.files import experiment_file, shipped_experiments
@@ -18,9 +19,12 @@ def parser() -> argparse.ArgumentParser:
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
     again.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
     again.add_argument("--dask", metavar="ADDRESS", help="use the workers of this Dask cluster instead")
-    again.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
-    again.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
+    commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
+    check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
+    for command in (again, check):
+        command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
+        command.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
     return top
 
 
@@ -28,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         do(given)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError, ImportError, BrokenExecutor) as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -42,14 +46,20 @@ def do(given: argparse.Namespace) -> None:
     if given.command == "reproduce" and given.jobs < 1:
         raise ValueError(f"--jobs must be at least 1, got {given.jobs}")
     from bilevel_core import experiments
-    from bilevel_core.experiments.report import report
 
     if given.command == "report":
-        return report(given.name, given.results, given.size)
+        return experiments.report(given.name, given.results, given.size)
+    if given.command == "calibrate":
+        return print(f"stored in {experiments.calibrate(given.name, given.size)}")
     runs = experiments.sweep(given.name, given.size, given.group, given.label)
     folder = given.results / experiments.load(given.name).name / given.size
-    done = experiments.reproduce(runs, folder, given.jobs, given.dask)
-    print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
+    if given.command == "reproduce":
+        done = experiments.reproduce(runs, folder, given.jobs, given.dask)
+        return print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
+    wrong = [told for run in runs if (told := experiments.verify(run, folder))]
+    print("\n".join([*wrong, f"{len(runs) - len(wrong)} of {len(runs)} runs in {folder} are as the code gives them"]))
+    if wrong:
+        raise ValueError(f"{len(wrong)} runs are not")
 
 
 if __name__ == "__main__":

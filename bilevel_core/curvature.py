@@ -9,7 +9,7 @@ from torch.nn.functional import normalize
 
 from bilevel_core.counting import counting
 from bilevel_core.directions import Directions, finite_difference, grad_y, hessian_vector
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 POWER, TOWARDS, FOLLOW, DRAWS = 10, 30, 20, 5  # iterations for L, steps to y* and v*, steps after x, draws for a mean
 INERTIA = 0.8
@@ -56,7 +56,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     y and v go towards y*(x) and v*(x) by steps 1 / L with inertia, so that 20 of them do the work of 100 without;
     power iterations on the same batches find L on the way.
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
 

@@ -3,13 +3,11 @@
 import gzip
 import hashlib
 import os
-import sys
-import tempfile
 import zlib
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -22,6 +20,7 @@ FILES = {
     "t10k-images-idx3-ubyte": ("2646ac647ad5339dbf082846283269ea", 7_840_016),
     "t10k-labels-idx1-ubyte": ("27ae3e4e09519cfbb04c329615203637", 10_008),
 }
+MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist"
 
 
 class Mnist(NamedTuple):
@@ -38,12 +37,12 @@ class BadData(ValueError):
 
 
 def load_mnist(root: str | os.PathLike[str] | None = None, download: bool = False) -> Mnist:
-    """The 60000 training and 10000 test images.
+    """The 60000 training and 10000 test images, a copy of one's own with every call.
 
-    `root` is a folder with the four files, gzipped (default: the copy that comes with the package). A file that
-    is missing, truncated or altered raises BadData; with `download=True` torchvision fetches it into `root` first.
+    `root` is a folder with the four files, gzipped (default: the copy that comes with the package). A file that is
+    missing, truncated or altered raises BadData, unless `download=True` fetches it into `root` first.
     """
-    return _load(Path(root) if root is not None else bundled(), download)
+    return Mnist(*(part.clone() for part in _load(Path(root) if root is not None else bundled(), download)))
 
 
 def bundled() -> Path:
@@ -53,16 +52,22 @@ def bundled() -> Path:
 
 @lru_cache(maxsize=1)
 def _load(root: Path, download: bool) -> Mnist:
-    if download:
-        _fetch(root)
-    images, labels, test_images, test_labels = (_read(root / f"{name}.gz") for name in FILES)
+    images, labels, test_images, test_labels = (_read(root / f"{name}.gz", download) for name in FILES)
     # The header of an idx file is 16 bytes for images, 8 for labels; what follows are plain bytes.
     return Mnist(
         images[16:].view(-1, 28, 28), labels[8:].long(), test_images[16:].view(-1, 28, 28), test_labels[8:].long()
     )
 
 
-def _read(path: Path) -> Tensor:
+def _read(path: Path, download: bool) -> Tensor:
+    if download:
+        with suppress(BadData):
+            return _read(path, download=False)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.hub.download_url_to_file(f"{MIRROR}/{path.name}", str(path), progress=False)  # wholly or not at all
+        except OSError as error:
+            raise BadData(f"{path} could not be fetched from {MIRROR}: {error}") from None
     md5, length = FILES[path.stem]
     advice = "restore it (git checkout data/mnist) or call load_mnist(download=True)"
     try:
@@ -76,39 +81,3 @@ def _read(path: Path) -> Tensor:
     if (found := hashlib.md5(content).hexdigest()) != md5:
         raise BadData(f"{path} is altered: expected md5 {md5} once unzipped, got {found}; {advice}")
     return torch.frombuffer(content, dtype=torch.uint8)
-
-
-def _fetch(root: Path) -> None:
-    """Let torchvision download the files that are not right in `root`."""
-
-    def is_right(name: str) -> bool:
-        try:
-            return _read(root / f"{name}.gz") is not None
-        except BadData:
-            return False
-
-    root.mkdir(parents=True, exist_ok=True)
-    if wrong := [f"{name}.gz" for name in FILES if not is_right(name)]:
-        with tempfile.TemporaryDirectory(dir=root) as folder:  # the same file system, so that each move is atomic
-            import_torchvision().datasets.MNIST(folder, download=True)
-            for name in wrong:
-                os.replace(Path(folder) / "MNIST" / "raw" / name, root / name)
-
-
-def import_torchvision() -> ModuleType:
-    """torchvision, also where its CUDA build meets a CPU-only torch: there two operators that nobody needs are missing,
-    and declaring their names is enough."""
-    try:
-        import torchvision
-    except RuntimeError as error:
-        if "torchvision::" not in str(error):
-            raise
-        for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        for operator in ("nms", "qnms"):
-            _OPERATORS.define(f"{operator}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        import torchvision
-    return torchvision
-
-
-_OPERATORS = torch.library.Library("torchvision", "FRAGMENT")  # definitions last as long as this object

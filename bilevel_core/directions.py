@@ -15,6 +15,7 @@ alone is computed once, and one forward pass at a y serves every derivative at t
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
 Partial = Callable[[Tensor, Any], Callable[[Tensor], Tensor]]  # problem.upper_at or problem.lower_at
+Tensors = Tensor | Sequence[Tensor]
 LossFunction = Callable[[Tensor, Tensor, Any], Tensor]  # problem.upper or problem.lower
 
 
@@ -58,37 +60,35 @@ class Loss:
     The graph at the last y (the same tensor) is kept: further derivatives there need no further forward pass.
     """
 
-    def __init__(self, name: str, at: Partial, x: Tensor, batch: Any):
-        self.name, self.x, self.at, self.batch = name, x, at, batch
+    def __init__(self, name: str, at: Partial, x: Tensor, batch: Any, fixed: bool = False):
+        self.name, self.at, self.x, self.batch = name, at, x.detach().requires_grad_(not fixed), batch
         self.given: Tensor | None = None
         self.slope: Tensor | None = None
 
     def __call__(self, y: Tensor) -> Tensor:
         """The loss itself."""
-        self._forward(y)
-        return self.value.detach()
+        return self._value(y).detach()
 
     def grad_y(self, y: Tensor, keep: bool = False) -> Tensor:
         """grad_y of the loss; `keep` its graph for products that will be asked for later."""
         count(gradients=1)
-        self._forward(y)
+        value = self._value(y)
         if self.slope is None and not keep:
-            return derivatives(self.value, self.y, retain=True)[0]
+            return derivatives(value, self.y, retain=True)[0]
         return self._slope(y).detach()
 
     def grad_x(self, y: Tensor, minus: Tensor | None = None) -> Tensor:
         """grad_x of the loss at y, or of its difference from that at another y, in one backward pass."""
         count(gradients=1 if minus is None else 2)
-        self._forward(y)
+        value = self._value(y)
         with torch.enable_grad():
-            value = self.value if minus is None else self.value - check_scalar(self.name, self.of_y(minus.detach()))
+            value = value if minus is None else value - check_scalar(self.name, self.of_y(minus.detach()))
         return derivatives(value, self.x, retain=True)[0]
 
     def gradients(self, y: Tensor) -> tuple[Tensor, ...]:
         """grad_x and grad_y in one backward pass."""
         count(gradients=2)
-        self._forward(y)
-        return derivatives(self.value, self.x, self.y, retain=True)
+        return derivatives(self._value(y), self.x, self.y, retain=True)
 
     def hessian_vector(self, y: Tensor, v: Tensor) -> Tensor:
         """H v."""
@@ -105,35 +105,35 @@ class Loss:
         count(Hv=1, Jv=1)
         return derivatives(self._slope(y), self.y, self.x, retain=True, towards=v)
 
-    def _forward(self, y: Tensor) -> None:
-        if self.given is not y:
-            self.given, self.y, self.slope = y, _leaf(y), None
-            with torch.enable_grad():
-                self.value = check_scalar(self.name, self.of_y(self.y))
-
     @cached_property
     def of_y(self) -> Callable[[Tensor], Tensor]:
         """The loss as a function of y, with all that x alone decides computed, once it is asked for."""
         with torch.enable_grad():
             return self.at(self.x, self.batch)
 
+    def _value(self, y: Tensor) -> Tensor:
+        if self.given is not y:
+            self.given, self.y, self.slope = y, _leaf(y), None
+            with torch.enable_grad():
+                self.value = check_scalar(self.name, self.of_y(self.y), graph=self.x.requires_grad)
+        return self.value
+
     def _slope(self, y: Tensor) -> Tensor:
         """grad_y of the loss as something to be differentiated again."""
-        self._forward(y)
+        value = self._value(y)
         if self.slope is None:
-            self.slope = derivatives(self.value, self.y, differentiable=True)[0]
+            self.slope = derivatives(value, self.y, differentiable=True)[0]
         return self.slope
 
 
 def losses(problem: BilevelProblem, x: Tensor, samples: Samples, fixed: bool = False) -> tuple[Loss, Loss]:
     """f and g at one x on one draw, as functions of y; `fixed` promises that no derivative in x will be asked for."""
-    f = Loss("upper", problem.upper_at, x.detach() if fixed else _leaf(x), samples.upper)
-    return f, lower_loss(problem, x, samples.lower, fixed)
+    return Loss("upper", problem.upper_at, x, samples.upper, fixed), lower_loss(problem, x, samples.lower, fixed)
 
 
 def lower_loss(problem: BilevelProblem, x: Tensor, batch: Any, fixed: bool = False) -> Loss:
     """g alone."""
-    return Loss("lower", problem.lower_at, x.detach() if fixed else _leaf(x), batch)
+    return Loss("lower", problem.lower_at, x, batch, fixed)
 
 
 def exact(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples | ThreeSamples) -> Directions:
@@ -145,13 +145,12 @@ def exact_at(problem: BilevelProblem, points: Sequence[Point], samples: Samples 
     """`exact` at several points on the same samples, with the backward passes of one."""
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples) for point in points]
-    x, y, v = _leaves(points)
+    n, (x, y, v) = len(points), _leaves(points)
     with torch.enable_grad():
         f = _values("upper", problem.upper_at, samples.upper, x, y)
         g_y = derivatives(_values("lower", problem.lower_at, samples.lower, x, y), *y, differentiable=True)
         # One backward pass of  < g_y, v > - f  gives d_v in y and, with a minus, d_x in x.
         found = derivatives([*g_y, *f], *x, *y, towards=[*v, *(-torch.ones_like(value) for value in f)])
-    n = len(points)
     count(gradients=3 * n, Hv=n, Jv=n)
     return [Directions(d.detach(), d_v, -e) for d, e, d_v in zip(g_y, found, found[n:], strict=False)]
 
@@ -173,17 +172,15 @@ def finite_difference_at(
     _check_delta(delta)
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples, delta) for point in points]
-    x, y, v = _leaves(points)
+    n, (x, y, v) = len(points), _leaves(points)
     up, down = ([_leaf(b + step * c) for b, c in zip(y, v, strict=True)] for step in (delta, -delta))
     with torch.enable_grad():
         f = _values("upper", problem.upper_at, samples.upper, x, y)
-        rows = [_lower_at_each(problem, a, ys, samples.lower) for a, *ys in zip(x, y, up, down, strict=True)]
-        g_y = derivatives(
-            [g for g, _, _ in rows], *y, retain=True
-        )  # stops at y: nothing that depends on x alone is visited
-        quotients = [(g_up - g_down) / (2 * delta) for _, g_up, g_down in rows]
-        found = derivatives([a - b for a, b in zip(f, quotients, strict=True)], *x, *y, *up, *down)
-    n = len(points)
+        g = [_lower_at_each(problem, a, ys, samples.lower) for a, *ys in zip(x, y, up, down, strict=True)]
+        # This pass stops at y: nothing that depends on x alone is visited.
+        g_y = derivatives([check_scalar("lower", here, graph=True) for here, _, _ in g], *y, retain=True)
+        ahead = [a - (g_up - g_down) / (2 * delta) for a, (_, g_up, g_down) in zip(f, g, strict=True)]
+        found = derivatives(ahead, *x, *y, *up, *down)
     count(gradients=7 * n)
     parts = zip(g_y, found, found[n:], found[2 * n :], found[3 * n :], strict=False)
     return [Directions(d, -(a + b) - f_y, d_x) for d, d_x, f_y, a, b in parts]
@@ -208,6 +205,17 @@ def jacobian_vector(
     if delta is None:
         return lower_loss(problem, x, batch).jacobian_vector(y, v)
     return _central_difference(problem, _leaf(x), y, v, batch, delta, of="x")[0]
+
+
+def _central_difference(
+    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float, of: str
+) -> tuple[Tensor, ...]:
+    _check_delta(delta)
+    count(gradients=2)
+    ys = [_leaf(y.detach() + step * v) for step in (delta, -delta)]
+    with torch.enable_grad():
+        g_up, g_down = _lower_at_each(problem, x, ys, batch)
+        return derivatives((g_up - g_down) / (2 * delta), *([x] if of == "x" else ys))
 
 
 def project(v: Tensor, radius: float) -> Tensor:
@@ -248,17 +256,6 @@ def _from_three_draws(
     return Directions(d_y, d_v, d_x)
 
 
-def _central_difference(
-    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float, of: str
-) -> tuple[Tensor, ...]:
-    _check_delta(delta)
-    count(gradients=2)
-    ys = [_leaf(y.detach() + delta * v), _leaf(y.detach() - delta * v)]
-    with torch.enable_grad():
-        g_up, g_down = _lower_at_each(problem, x, ys, batch)
-        return derivatives((g_up - g_down) / (2 * delta), *([x] if of == "x" else ys))
-
-
 def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
     """g(x, y; batch) for each y: vectorised, or one by one where that is faster or the only way."""
     of_y = problem.lower_at(x, batch)
@@ -267,16 +264,14 @@ def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], bat
         return check_scalar("lower", of_y(y))
 
     if problem.shares_x:
-        try:
+        with suppress(RuntimeError):  # `.item()`, a branch on values
             return torch.func.vmap(lower)(torch.stack(list(ys))).unbind()
-        except RuntimeError:  # `.item()`, a branch on values
-            pass
     return [lower(y) for y in ys]
 
 
 def _values(name: str, at: Partial, batch: Any, x: Sequence[Tensor], y: Sequence[Tensor]) -> list[Tensor]:
     """A loss at several points on one batch."""
-    return [check_scalar(name, at(a, batch)(b)) for a, b in zip(x, y, strict=True)]
+    return [check_scalar(name, at(a, batch)(b), graph=True) for a, b in zip(x, y, strict=True)]
 
 
 def _leaves(points: Sequence[Point]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -291,26 +286,17 @@ def _leaf(tensor: Tensor) -> Tensor:
 
 
 def derivatives(
-    of: Tensor | Sequence[Tensor],
-    *inputs: Tensor,
-    differentiable: bool = False,
-    retain: bool = False,
-    towards: Tensor | Sequence[Tensor] | None = None,
+    of: Tensors, *inputs: Tensor, differentiable: bool = False, retain: bool = False, towards: Tensors | None = None
 ) -> tuple[Tensor, ...]:
     """Gradients of a scalar, or of < of, towards >; zeros for an input that it does not depend on."""
-    outputs = [of] if isinstance(of, Tensor) else list(of)
-    vectors = [towards] * len(outputs) if towards is None or isinstance(towards, Tensor) else list(towards)
-    known = [(output, vector) for output, vector in zip(outputs, vectors, strict=True) if output.requires_grad]
+    outputs = [of] if isinstance(of, Tensor) else of
+    vectors = [towards] * len(outputs) if towards is None or isinstance(towards, Tensor) else towards
+    known = [pair for pair in zip(outputs, vectors, strict=True) if pair[0].requires_grad]
     if not known:
         return tuple(torch.zeros_like(i) for i in inputs)
-    return torch.autograd.grad(
-        [output for output, _ in known],
-        inputs,
-        [vector for _, vector in known],
-        create_graph=differentiable,
-        retain_graph=retain or differentiable,
-        materialize_grads=True,
-    )
+    keep = {"create_graph": differentiable, "retain_graph": retain or differentiable, "materialize_grads": True}
+    outputs, vectors = zip(*known, strict=True)
+    return torch.autograd.grad(outputs, inputs, vectors, **keep)
 
 
 def _check_point(x: Tensor, y: Tensor, v: Tensor) -> None:
@@ -320,5 +306,5 @@ def _check_point(x: Tensor, y: Tensor, v: Tensor) -> None:
 
 
 def _check_delta(delta: float) -> None:
-    if not (delta > 0 and math.isfinite(delta)):
-        raise ValueError(f"delta must be a positive number, got {delta}")
+    if not (isinstance(delta, int | float) and delta > 0 and math.isfinite(delta)):
+        raise ValueError(f"delta must be a positive number, got {delta!r}")

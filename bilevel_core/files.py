@@ -1,6 +1,7 @@
 """Files: written wholly or not at all; and where those of the experiments are."""
 
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -8,28 +9,29 @@ from pathlib import Path
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        append(temporary, 0, content)
         os.replace(temporary, path)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise
 
 
 def append(path: Path, size: int, content: bytes) -> None:
     """Cut a file to `size` bytes, write what follows, and flush it to disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "r+b" if size else "wb") as file:
-        file.truncate(size)
-        file.seek(size)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with open(path, "r+b" if size else "wb") as file:
+            file.truncate(size)
+            file.seek(size)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(path)  # a full disk does not say where
+        raise
 
 
 def rows_of(checkpoint: Path) -> Path:

@@ -58,7 +58,7 @@ def hypergradient(
     f, g = losses(problem, x, samples)
     y = solve_lower(g, y.detach(), tol, max_steps)
     f_x, f_y = f.gradients(y)
-    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, v)
+    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, start=v)
     return Hypergradient(f_x - g.jacobian_vector(y, v), y, v)
 
 
@@ -92,16 +92,23 @@ def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
 
 
 def conjugate_gradients(
-    product: Callable[[Tensor], Tensor], b: Tensor, tol: float, start: Tensor | None = None
+    product: Callable[[Tensor], Tensor],
+    b: Tensor,
+    tol: float,
+    max_steps: int | None = None,
+    truncate: bool = False,
+    start: Tensor | None = None,
 ) -> Tensor:
-    """Solve H u = b to ||H u - b|| <= tol ||b||, for a symmetric positive definite H given by its products."""
+    """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; or `truncate` at the last u."""
     u, r = (torch.zeros_like(b), b) if start is None else (start, b - product(start))
     p, rr, goal = r, (r @ r).item(), tol * math.sqrt((b @ b).item())
-    for _ in range(10 * b.numel() + 100):
+    for _ in range(max_steps or 10 * b.numel() + 100):
         if math.sqrt(rr) <= goal:
             return u
         Hp = product(p)
         curvature = (p @ Hp).item()
+        if not curvature > 0 and truncate:
+            return u
         if not curvature > 0:
             shown = curvature / (p @ p).item()
             raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
@@ -109,6 +116,6 @@ def conjugate_gradients(
         u, r = torch.add(u, p, alpha=step), torch.add(r, Hp, alpha=-step)
         rr, old = (r @ r).item(), rr
         p = torch.add(r, p, alpha=rr / old)
-    if math.sqrt(rr) <= goal:
+    if truncate or math.sqrt(rr) <= goal:
         return u
     raise NotConverged(f"conjugate gradients stopped at residual {math.sqrt(rr):.3g} > {goal:.3g}")

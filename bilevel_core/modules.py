@@ -1,25 +1,24 @@
 """A bilevel problem from two networks: x holds the weights of one, y those of the other."""
 
 import copy
-from collections.abc import Callable, Sized
-from typing import Any, NamedTuple, cast
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset, default_collate
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.data import DataLoader
 
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.batches import Batch, batches, reseeded, same
+from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
-
-class Labelled(NamedTuple):
-    """Inputs and their targets, one row a data point."""
-
-    inputs: Tensor
-    targets: Tensor
-
-
-Data = Dataset[Any] | tuple[Tensor, Tensor]
-Loss = Callable[[Tensor, Tensor], Tensor]
+Loss = Callable[..., Tensor]
+Drawn = Tensor | slice | Batch
 
 
 class Modules(BilevelProblem):
@@ -28,9 +27,11 @@ class Modules(BilevelProblem):
         f(x, y) = mean of loss(inner_y(outer_x(input)), target) over upper_data
         g(x, y) = the same over lower_data + ridge ||y||^2
 
-    `loss(prediction, target)` returns a scalar, the mean over a batch. Data is a torch Dataset of (input, target)
-    pairs or a pair of tensors; it is kept in memory. Iterates start at the weights that the modules have now, and the
-    modules are left alone. Batches are index tensors, drawn uniformly with replacement, or a slice of all.
+    x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given;
+    all else in the modules stays as it is. `loss` returns the mean over a batch; a pair is that of f and that of g. It
+    may also take `index`, the places of its examples in the data, and `outer`, the outer module at x, to weigh them,
+    say: then predictions are inner_y(input). Draws are uniform with replacement, from data of any kind; what is the
+    same in every reading stays in memory, unless `keep` is False.
     """
 
     shares_x = False  # `lower_at` computes the features once, and a head at a time is faster than three at once
@@ -39,109 +40,156 @@ class Modules(BilevelProblem):
         self,
         outer: nn.Module,
         inner: nn.Module,
-        loss: Loss,
-        upper_data: Data,
-        lower_data: Data,
-        batch_size: int = 256,
+        loss: Loss | tuple[Loss, Loss],
+        upper_data: Any,
+        lower_data: Any,
+        batch_size: int | None = None,
         ridge: float = 0.0,
+        *,
+        keep: bool = True,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ):
-        if not (isinstance(batch_size, int) and batch_size >= 1):
-            raise ValueError(f"batch_size must be a whole number of at least 1, got {batch_size}")
-        if not ridge >= 0:
-            raise ValueError(f"ridge must not be negative, got {ridge}")
-        self.outer, self.inner = _Flat("outer", outer), _Flat("inner", inner)
-        self.x_blocks = tuple(shape.numel() for shape in self.outer.shapes.values())
-        self.loss, self.batch_size, self.ridge = loss, batch_size, ridge
-        self.upper_data = _in_memory("upper_data", upper_data)
-        self.lower_data = _in_memory("lower_data", lower_data)
+        sizes = {data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)} or {256}
+        self.batch_size: Any = sizes.pop() if batch_size is None and len(sizes) == 1 else batch_size
+        if not isinstance(self.batch_size, int) or self.batch_size < 1 or self.batch_size is True:
+            raise ValueError(f"batch_size must be a whole number of at least 1, got {self.batch_size!r}")
+        if not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
+            raise ValueError(f"ridge must be a number of at least 0, got {ridge!r}")
+        self.ridge = ridge
+        pair = loss if isinstance(loss, tuple) and len(loss) == 2 else (loss, loss)
+        self.losses = [(part, _asks(part)) for part in pair]
+        self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
+        self.x_blocks = tuple(self.outer.sizes)
+        if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
+            raise ValueError(f"outer and inner share {', '.join(both)}: a parameter belongs to x or to y")
+        x, y = self.outer.weights(), self.inner.weights()
+        settings = self.batch_size, keep, x.device, x.dtype
+        self.upper_data = batches("upper_data", upper_data, *settings, "index" in self.losses[0][1])
+        self.lower_data = batches("lower_data", lower_data, *settings, "index" in self.losses[1][1])
+        self._check_losses(x, y)
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return self.outer.weights(), self.inner.weights()
 
+    def load(self, x: Tensor, y: Tensor) -> tuple[nn.Module, nn.Module]:
+        """The two modules that were given, with x and y written into their parameters."""
+        check_vector("x", x)
+        check_vector("y", y)
+        for flat, named in [(self.outer, self.outer.named(x)), (self.inner, self.inner.named(y))]:
+            flat.given.load_state_dict(named, strict=False)
+        return self.outer.given, self.inner.given
+
     def sample(self, generator: torch.Generator) -> Samples:
-        return Samples(
-            *(
-                torch.randint(len(data.targets), (self.batch_size,), generator=generator)
-                for data in (self.upper_data, self.lower_data)
-            )
-        )
+        return Samples(*(data.draw(self.batch_size, generator) for data in (self.upper_data, self.lower_data)))
 
     def full(self) -> Samples:
-        return Samples(range_of(self.upper_data.targets), range_of(self.lower_data.targets))
+        """All the data that is kept; of other data the first 10000 examples, always in the same reading."""
+        return Samples(self.upper_data.full, self.lower_data.full)
 
-    def size(self, batch: Tensor | slice) -> int:
-        return batch.stop if isinstance(batch, slice) else len(batch)
+    def size(self, batch: Drawn) -> int:
+        return batch.stop if isinstance(batch, slice) else len(batch if isinstance(batch, Tensor) else batch.places)
 
-    def predict(self, x: Tensor, y: Tensor, inputs: Tensor) -> Tensor:
+    def predict(self, x: Tensor, y: Tensor, inputs: Any) -> Tensor:
         return self.inner(y, self.features(x, inputs))
 
-    def upper_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
-        return self._loss_at(x, self.upper_data, batch)
+    def upper_at(self, x: Tensor, batch: Drawn) -> Callable[[Tensor], Tensor]:
+        return self._loss_at(x, *self.losses[0], self.upper_data.at(batch))
 
-    def lower_at(self, x: Tensor, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
-        loss = self._loss_at(x, self.lower_data, batch)
+    def lower_at(self, x: Tensor, batch: Drawn) -> Callable[[Tensor], Tensor]:
+        loss = self._loss_at(x, *self.losses[1], self.lower_data.at(batch))
         return (lambda y: loss(y) + self.ridge * (y @ y)) if self.ridge else loss
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         with torch.no_grad():
-            full = self.full()
-            return {
-                "upper_loss": self.upper(x, y, full.upper).item(),
-                "lower_loss": self.lower(x, y, full.lower).item(),
-            }
+            full = self.full()._asdict().items()
+            return {f"{level}_loss": getattr(self, level)(x, y, batch).item() for level, batch in full}
 
-    def features(self, x: Tensor, inputs: Tensor) -> Tensor:
+    def features(self, x: Tensor, inputs: Any) -> Any:
         """What the inner module sees."""
-        return self.outer(x, inputs)
+        return inputs if any("outer" in asks for _, asks in self.losses) else self.outer(x, inputs)
 
-    def _loss_at(self, x: Tensor, data: Labelled, batch: Tensor | slice) -> Callable[[Tensor], Tensor]:
+    def _loss_at(self, x: Tensor, loss: Loss, asks: set[str], batch: Batch) -> Callable[[Tensor], Tensor]:
         """y -> the loss on a batch; the features are computed here, once for all y."""
-        batch = batch.to(data.targets.device) if isinstance(batch, Tensor) else batch
-        features, targets = self.features(x, data.inputs[batch]), data.targets[batch]
-        return lambda y: self.loss(self.inner(y, features), targets)
+        features, known = self.features(x, batch.inputs), {"index": batch.places, "outer": partial(self.outer, x)}
+        extra = {name: known[name] for name in asks}
+        return lambda y: loss(self.inner(y, features), batch.targets, **extra)
+
+    def _check_losses(self, x: Tensor, y: Tensor) -> None:
+        """Raise ValueError, with the name of a layer, unless f and g are functions of x, y and the batch alone: after a
+        visit to other weights every layer must make of the same inputs what it made of them before."""
+        parts = [(part.name, *named) for part in (self.outer, self.inner) for named in part.module.named_modules()]
+        names = {layer: f"{part}.{key}".rstrip(".") + f" ({type(layer).__name__})" for part, key, layer in parts}
+        other = [z * torch.linspace(0.8, 1.2, len(z), dtype=z.dtype, device=z.device) for z in (x, y)]
+        done: list[tuple[str, Any, Any]] = []
+
+        def record(layer: nn.Module, given: Any, made: Any) -> None:
+            buffers = [buffer.clone() for buffer in layer.buffers(recurse=False)]
+            done.append((names.get(layer, "the loss"), given, (made, buffers)))
+
+        for level, data in {"upper": self.upper_data, "lower": self.lower_data}.items():
+            batch = data.draw(min(8, self.batch_size), torch.Generator().manual_seed(0))
+            done.clear()
+            with reseeded(0) as used, torch.no_grad(), register_module_forward_hook(record), warnings.catch_warnings():
+                warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
+                try:
+                    for point in ((x, y), other, (x, y)):
+                        value = check_scalar(level, getattr(self, level)(*point, batch))
+                        done.append(("the loss", (), value))
+                except Exception as error:
+                    where = f"after {done[-1][0]}" if done else "at once"
+                    raise ValueError(f"the {level} loss fails on a batch of {level}_data, {where}: {error}") from error
+                if not (value.is_meta or value.isfinite()):
+                    raise ValueError(f"the {level} loss is {value.item()} on a batch of {level}_data")
+                runs = zip(done, done[2 * len(done) // 3 :], strict=False)
+                changed = [a[0] for a, b in runs if same(a[1], b[1]) and not same(a[2], b[2])]
+                if changed or used():
+                    raise ValueError(
+                        f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must "
+                        "be a function of the weights and the batch; call .eval() on it, or use another layer"
+                    )
 
 
 from_modules = Modules
 
 
-def range_of(targets: Tensor) -> slice:
-    """The batch of all data points: a slice, which is taken without copying anything."""
-    return slice(0, len(targets))
+def _asks(loss: Loss) -> set[str]:
+    """Which of `index` and `outer` a loss takes."""
+    if not callable(loss) or isinstance(loss, type):
+        raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
+    with suppress(ValueError):  # a builtin may not say
+        return {"index", "outer"} & inspect.signature(getattr(loss, "forward", loss)).parameters.keys()
+    return set()
 
 
 class _Flat:
-    """A module as a pure function of one flat vector of weights, unflattened by views."""
+    """A module as a pure function of one flat vector of the weights that it learns, unflattened by views."""
 
-    def __init__(self, name: str, module: nn.Module):
-        if not any(p.requires_grad for p in module.parameters()):
-            raise ValueError(f"the {name} module has no parameters to learn")
-        for child in module.modules():
-            random = isinstance(child, nn.modules.dropout._DropoutNd) and child.p > 0
-            stateful = isinstance(child, nn.modules.batchnorm._NormBase) and child.track_running_stats
-            if child.training and (random or stateful):
-                raise ValueError(
-                    f"the {name} module holds {type(child).__name__} in training mode: its loss is not a function of "
-                    "the weights and the batch; call .eval() on it or use another layer"
-                )
-        self.module = copy.deepcopy(module)
-        self.shapes = {n: p.shape for n, p in module.named_parameters()}
+    def __init__(self, name: str, module: nn.Module, device: Any, dtype: torch.dtype | None):
+        if not isinstance(module, nn.Module):
+            raise ValueError(f"{name} must be an nn.Module, got {module!r}")
+        for key, p in module.named_parameters():
+            if nn.parameter.is_lazy(p) or not p.is_floating_point() or not (p.is_meta or p.isfinite().all()):
+                raise ValueError(f"{name}.{key} must be finite floats; lazy layers have them once called on data")
+        try:
+            self.name, self.given, self.module = name, module, copy.deepcopy(module).to(device=device, dtype=dtype)
+        except Exception as error:
+            raise ValueError(f"{name} cannot be copied to device {device}, dtype {dtype}: {error}") from error
+        self.shapes = {key: p.shape for key, p in self.module.named_parameters() if p.requires_grad}
+        self.sizes = [shape.numel() for shape in self.shapes.values()]
+        if not self.shapes:
+            raise ValueError(f"{name} has no parameters to learn, none that requires a gradient")
 
     def weights(self) -> Tensor:
-        return nn.utils.parameters_to_vector(self.module.parameters()).detach().clone()
+        parameters = dict(self.module.named_parameters())
+        return nn.utils.parameters_to_vector(parameters[key] for key in self.shapes).detach().clone()
 
-    def __call__(self, weights: Tensor, inputs: Tensor) -> Tensor:
-        pieces = weights.split([shape.numel() for shape in self.shapes.values()])
-        named = {name: piece.view(shape) for (name, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
-        return torch.func.functional_call(self.module, named, (inputs,))
+    def named(self, weights: Tensor) -> dict[str, Tensor]:
+        if len(weights) != sum(self.sizes):
+            needed = ", ".join(f"{key} {tuple(shape)}" for key, shape in self.shapes.items())
+            raise ValueError(f"{self.name} takes {sum(self.sizes)} numbers ({needed}), got {len(weights)}")
+        pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
+        return {key: piece.view(shape) for (key, shape), piece in pieces}
 
-
-def _in_memory(name: str, data: Data) -> Labelled:
-    if isinstance(data, Dataset) and isinstance(data, Sized):
-        data = default_collate([data[i] for i in range(len(data))])
-    try:
-        inputs, targets = cast(tuple[Tensor, Tensor], data)
-        if len(inputs) == len(targets) > 0:
-            return Labelled(inputs, targets)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(f"{name} must be a Dataset of (input, target) pairs, or two tensors of equal length")
+    def __call__(self, weights: Tensor, *inputs: Any) -> Any:
+        return torch.func.functional_call(self.module, self.named(weights), inputs)

@@ -4,12 +4,15 @@ minimise over x   Phi(x) = E_xi f(x, y*(x); xi)
 where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 
 class Samples(NamedTuple):
@@ -66,6 +69,10 @@ class BilevelProblem(ABC):
         """y -> g(x, y; batch), likewise."""
         return lambda y: self.lower(x, y, batch)
 
+    def project_x(self, x: Tensor) -> Tensor:
+        """The nearest x that is allowed (a box, a ball, a simplex), taken after every step of x; by default all are."""
+        return x
+
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Numbers to follow during a run; the first is shown in the progress bar."""
         return {}
@@ -75,7 +82,7 @@ class BilevelProblem(ABC):
 
         The default is one fixed draw, which is right only when the problem is deterministic.
         """
-        return self.sample(torch.Generator().manual_seed(0))
+        return self.sample(seeded(0))
 
     def size(self, batch: Any) -> int:
         """How many data points `batch` holds, for counting samples."""
@@ -90,41 +97,119 @@ def _whole(name: str, at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor
     return loss
 
 
+def seeded(seed: int) -> torch.Generator:
+    """A generator with that seed: a whole number of at least 0, one of numpy's too."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be a whole number of at least 0 and below 2**64, got {seed!r}")
+    return torch.Generator().manual_seed(int(seed))
+
+
+def check_numbers(**numbers: float) -> None:
+    """Raise ValueError unless each is a finite number."""
+    for name, number in numbers.items():
+        if not isinstance(number, Real) or isinstance(number, bool) or not math.isfinite(number):
+            raise ValueError(f"{name} must be a finite number, got {number!r}")
+
+
+def check_counts(**counts: int) -> None:
+    """Raise ValueError unless each is a whole number of at least 1."""
+    for name, count in counts.items():
+        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}")
+
+
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:
-    """Raise ValueError unless `vector` is a finite-dimensional point: a 1-D float tensor, shaped as `like`."""
-    if not isinstance(vector, Tensor) or vector.dim() != 1 or not vector.is_floating_point():
-        given = f"shape {tuple(vector.shape)}, {vector.dtype}" if isinstance(vector, Tensor) else repr(vector)
-        raise ValueError(f"{name} must be a 1-D tensor of floats, got {given}")
-    if like is not None and (vector.shape != like.shape or vector.dtype != like.dtype):
+    """Raise ValueError unless `vector` is a 1-D tensor of float32 or float64, shaped as `like`."""
+    if not isinstance(vector, Tensor) or vector.dim() != 1 or vector.dtype not in (torch.float32, torch.float64):
         raise ValueError(
-            f"{name} changed: expected shape {tuple(like.shape)}, {like.dtype}, "
-            f"got {tuple(vector.shape)}, {vector.dtype}"
+            f"{name} must be a 1-D tensor of floats, got {_described(vector)}; allowed are float32 and float64 "
+            "(smaller floats round small steps away)"
         )
+    if like is not None and (vector.shape != like.shape or vector.dtype != like.dtype):
+        raise ValueError(f"{name} changed: expected {_described(like)}, got {_described(vector)}")
 
 
-def check_scalar(name: str, loss: Tensor) -> Tensor:
-    """Return `loss`, or raise ValueError unless it is a scalar tensor."""
-    if not isinstance(loss, Tensor) or loss.dim() != 0:
-        given = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
-        raise ValueError(f"{name} must return a scalar (0-D) tensor, got {given}; take the mean over the batch?")
+def check_start(name: str, vector: Tensor, like: Tensor | None = None) -> None:
+    """The same of a point to start from, which must also be finite and not empty."""
+    check_vector(name, vector, like)
+    if not (len(vector) and vector.isfinite().all()):
+        raise ValueError(f"{name} must have entries at the start, and all of them finite, got {vector}")
+
+
+def check_scalar(name: str, loss: Tensor, graph: bool = False) -> Tensor:
+    """Return `loss`, or raise ValueError unless it is a scalar tensor of floats, and if need be has a `graph`."""
+    if not isinstance(loss, Tensor) or loss.dim() != 0 or not loss.is_floating_point():
+        raise ValueError(
+            f"{name} must return a scalar (0-D) tensor of floats, got {_described(loss)}; "
+            "take the mean over the batch, without .item() or numpy?"
+        )
+    if graph and not loss.requires_grad:
+        raise ValueError(f"{name} does not depend on x or y{UNSEEN}")
     return loss
 
 
 def check_problem(problem: BilevelProblem, seed: int) -> None:
-    """Raise ValueError for anything in `problem` that a solver would stumble over later."""
+    """Raise ValueError for anything in `problem` that would spoil a run, before it starts.
+
+    Both losses are taken at the start with their gradients, which must be finite. g must depend on y, f on x or y, and
+    one of them on x; a g without x is allowed: then grad Phi is grad_x f alone. All of it is done twice and must come
+    out the same, unless the problem has `load_state_dict`, which says that it changes as it is used.
+    """
     if not isinstance(problem, BilevelProblem):
-        raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__}")
-    x, y = problem.start(torch.Generator().manual_seed(seed))
-    check_vector("x", x)
-    check_vector("y", y)
+        raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__} {problem!r}")
+    if torch.is_inference_mode_enabled():
+        raise ValueError("methods take gradients, which torch.inference_mode() forbids; torch.no_grad() does no harm")
+    first = _at_the_start(problem, seed)
+    again = first if hasattr(problem, "load_state_dict") else _at_the_start(problem, seed, "_at")
+    for name, one in first.items():
+        two, small = again[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
+        if one.shape != two.shape or torch.linalg.vector_norm(one - two) > small:
+            raise ValueError(
+                f"{name} is another the second time, with the same seed: it (or sample) uses randomness other than its "
+                f"generator, as dropout does, or it remembers something, or {name}_at is not the same function"
+            )
+
+
+def _at_the_start(problem: BilevelProblem, seed: int, form: str = "") -> dict[str, Tensor]:
+    """(x_0, y_0), and f and g there with their gradients; `form` "_at" asks `upper_at` and `lower_at` for them."""
+    points = problem.start(seeded(seed))
+    try:
+        x, y = points
+    except (TypeError, ValueError):
+        raise ValueError(f"start must return two tensors, x_0 and y_0, got {_described(points)}") from None
+    check_start("x", x)
+    check_start("y", y)
     if x.dtype != y.dtype or x.device != y.device:
-        raise ValueError(
-            f"x and y must share dtype and device, got {x.dtype} on {x.device} and {y.dtype} on {y.device}"
-        )
-    # A fresh generator: the check must not consume the randomness of the run.
-    samples = problem.sample(torch.Generator().manual_seed(seed))
+        raise ValueError(f"x and y must share dtype and device, got {x.dtype}, {x.device} and {y.dtype}, {y.device}")
+    samples = problem.sample(seeded(seed))  # a fresh generator: the check must not consume the randomness of the run
     if not isinstance(samples, Samples):
-        raise ValueError(f"sample must return Samples(upper=..., lower=...), got {type(samples).__name__}")
-    with torch.no_grad():
-        check_scalar("upper", problem.upper(x, y, samples.upper))
-        check_scalar("lower", problem.lower(x, y, samples.lower))
+        raise ValueError(f"sample must return Samples(upper=..., lower=...), got {_described(samples)}")
+    x, y = x.detach().clone().requires_grad_(), y.detach().clone().requires_grad_()
+    found, by_x = {"start": torch.cat((x, y)).detach()}, False
+    for name, batch in samples._asdict().items():
+        tensors = [t for t in tree_leaves((x, y, batch)) if isinstance(t, Tensor) and not t.is_inference()]
+        versions, loss = [t._version for t in tensors], getattr(problem, name + form)
+        with torch.enable_grad():
+            value = check_scalar(name, loss(x, batch)(y) if form else loss(x, y, batch), graph=True)
+        if versions != [t._version for t in tensors]:
+            raise ValueError(f"{name} edits its batch, x or y in place, and will be asked there again: edit a copy")
+        slopes = torch.autograd.grad(value, (x, y), allow_unused=True)
+        if slopes[1] is None and (name == "lower" or slopes[0] is None):
+            raise ValueError(f"{name} does not depend on {'y' if name == 'lower' else 'x or y'}{UNSEEN}")
+        by_x |= slopes[0] is not None
+        found[name] = torch.cat([value.detach()[None], *(slope for slope in slopes if slope is not None)])
+        if not found[name].isfinite().all():
+            what = f"the gradient of {name} is not finite" if value.isfinite() else f"{name} is {value.item()}"
+            finite = all(t.isfinite().all() for t in tensors)
+            cause = "0 / 0, log 0, labels that are all ignored (-100)?" if finite else "its batch is not finite"
+            raise ValueError(f"{what} at the start: {cause}")
+    if not by_x:
+        raise ValueError(f"neither upper nor lower depends on x{UNSEEN}")
+    return found
+
+
+UNSEEN = " as far as torch sees; cut off by .detach(), .item(), numpy, torch.tensor(...), no_grad, inference_mode?"
+
+
+def _described(thing: object) -> str:
+    return f"shape {tuple(thing.shape)}, {thing.dtype}" if isinstance(thing, Tensor) else repr(thing)

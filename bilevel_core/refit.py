@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bilevel_core.counting import counting
 from bilevel_core.directions import lower_loss
-from bilevel_core.problem import BilevelProblem, check_problem, check_vector
+from bilevel_core.problem import BilevelProblem, check_counts, check_problem, check_vector, seeded
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,9 @@ def refit(
     It has converged once ||grad_y g|| is at most `tolerance` times its first value (default: the square root of the
     machine epsilon), and gives up after `max_steps` steps.
     """
-    if not (isinstance(max_steps, int) and max_steps >= 1):
-        raise ValueError(f"max_steps must be a whole number of at least 1, got {max_steps!r}")
+    check_counts(max_steps=max_steps)
     check_problem(problem, seed)
-    x0, y = problem.start(torch.Generator().manual_seed(seed))
+    x0, y = problem.start(seeded(seed))
     check_vector("x", x, like=x0)
     goal = torch.finfo(y.dtype).eps ** 0.5 if tolerance is None else tolerance
     if not 0 < goal < 1:

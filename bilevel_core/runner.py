@@ -1,82 +1,91 @@
 """Run a method under a budget, and keep what happened."""
 
-import io
-import json
+import copy
 import math
 import os
-import re
+import sys
 import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, is_dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import torch
-from torch import Tensor
+from torch import equal
 
+from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
 from bilevel_core.counting import Calls, counting
-from bilevel_core.files import append, rows_of, write_atomically
 from bilevel_core.problem import BilevelProblem
+from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
+from bilevel_core.watch import Seen, warnings
 
-if TYPE_CHECKING:
-    import pandas as pd
+UNITS = ("steps", "seconds", "gradients")
+COUNT = "a whole number of at least 1"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """`steps` steps or `seconds` of CPU time; a row every `every` steps, or at those listed, or about `rows` in all."""
+    """`steps` steps, `seconds` of CPU time, or `gradients`, H v and J v counted as `prices` say (else 1 each); a row
+    every `every` steps, or at those listed, or about `rows` in all."""
 
     steps: int | None = None
     seconds: float | None = None
     every: int | Sequence[int] | None = None
     rows: int = 100
+    gradients: float | None = None
+    prices: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        if (self.steps is None) == (self.seconds is None):
-            raise ValueError(f"give either steps or seconds, got steps = {self.steps}, seconds = {self.seconds}")
-        for name, value in (("steps", self.steps), ("rows", self.rows)):
-            if value is not None and not _is_count(value):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if self.seconds is not None and not 0 < self.seconds < math.inf:
-            raise ValueError(f"seconds must be a positive number, got {self.seconds!r}")
-        listed = list(self.every) if isinstance(self.every, Sequence) else [self.every or 0]
-        if self.every is not None and not (all(map(_is_count, listed)) and listed == sorted({*listed}) != []):
-            raise ValueError(
-                f"every must be a whole number of at least 1, or an increasing list of such, got {self.every!r}"
-            )
+        given = {unit: getattr(self, unit) for unit in UNITS}
+        if list(given.values()).count(None) != 2:
+            raise ValueError(f"give either steps or seconds or gradients, got {given}")
+        listed = list(self.every) if isinstance(self.every, Sequence) else [self.every]
+        prices = self.prices if isinstance(self.prices, Mapping) else {"prices": self.prices}
+        priced = self.gradients is not None and {*prices} <= {"Hv", "Jv"} and all(map(_is_positive, prices.values()))
+        _check("steps", self.steps, _is_count(self.steps), COUNT)
+        _check("rows", self.rows or 0, _is_count(self.rows), COUNT)
+        _check("seconds", self.seconds, _is_positive(self.seconds), "a positive number")
+        _check("gradients", self.gradients, _is_positive(self.gradients), "a positive number")
+        in_order = all(map(_is_count, listed)) and listed == sorted({*listed}) != []
+        _check("every", self.every, in_order, f"{COUNT}, or an increasing list of such")
+        _check("prices", self.prices, priced, 'numbers like {"Hv": 2.0, "Jv": 1.5}, for a budget of gradients')
 
-    def next_row(self, t: int, cpu: float) -> tuple[float, float]:
-        """The step and the CPU seconds of which the first to be reached has the next row, for a run that is at t."""
-        step, second = self.steps or math.inf, self.seconds or math.inf
+    @cached_property
+    def limit(self) -> tuple[str, float]:
+        """What is spent, and how much of it."""
+        return next((unit, total) for unit in UNITS if (total := getattr(self, unit)) is not None)
+
+    def next_row(self, t: int, spent: float) -> tuple[float, float]:
+        """The step, and the amount spent, of which the first to be reached has the next row, for a run that is at t."""
+        unit, total = self.limit
+        step, mark = (total, math.inf) if unit == "steps" else (math.inf, total)
         if isinstance(self.every, Sequence):
             step = min([step, *self.every[bisect_right(self.every, t) :]])
-        elif self.every is None and self.seconds is not None:
-            gap = self.seconds / self.rows
-            second = min(second, (cpu // gap + 1) * gap)
-        else:
-            whole = self.every or math.ceil((self.steps or 1) / self.rows)
+        elif self.every or unit == "steps":
+            whole = self.every or math.ceil(total / self.rows)
             step = min(step, (t // whole + 1) * whole)
-        return step, second
+        else:
+            gap = total / self.rows
+            mark = min(mark, (spent // gap + 1) * gap)
+        return step, mark
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
 
 
-@dataclass(frozen=True)
-class Result:
-    """The last finite state, the history, and why the run stopped.
+def _is_count(value: Any) -> bool:
+    return _is_positive(value) and isinstance(value, Integral)
 
-    `stop` is "steps", "seconds", "diverged" or "interrupted"; `diverged_at` is the step whose iterate was not finite.
-    """
 
-    state: State
-    history: "pd.DataFrame"
-    stop: str
-    diverged_at: int | None = None
+def _check(name: str, value: Any, good: bool, words: str) -> None:
+    if not (good or value is None):
+        raise ValueError(f"{name} must be {words}, got {value!r}")
 
 
 def run(
@@ -86,166 +95,255 @@ def run(
     *,
     steps: int | None = None,
     seconds: float | None = None,
+    gradients: float | None = None,
+    prices: Mapping[str, float] | None = None,
     every: int | Sequence[int] | None = None,
     rows: int = 100,
+    best: str | None = None,
+    patience: int | None = None,
+    callback: Callable[[State, Row], object] | None = None,
+    refit: bool = False,
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Run `solver` (or the one of that name, by default) for `steps` steps, or for `seconds` of its own CPU time.
+    """Run `solver` (by name: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU time, or
+    `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
 
-    The history has a row at t = 0, every `every` steps or at the steps listed there (default: about `rows` rows), and
-    at the end, with columns
+    The history has a row at t = 0, every `every` steps or at the steps listed there (default: about `rows` rows, at
+    equal parts of the budget), and at the end, with columns
         step, cpu_seconds, wall_seconds      of the algorithm alone: evaluation and files are not on the clock
         samples, gradients, Hv, Jv           counted where they happen
     and what `solver.measure` returns (the norm of v, if the method adds nothing), then what `problem.evaluate` does. A
-    non-finite iterate ends the run and is recorded. Ctrl-C ends it and keeps what was done. With `checkpoint`, the run
-    is saved there at every row, its rows in a file beside it (NAME.rows), and resumed from there if the file exists; a
-    resumed run is bit-equal to one that was never interrupted, also on a problem that changes as it is used, if that
-    has the methods `state_dict` and `load_state_dict` of torch's modules.
+    non-finite iterate ends the run and is recorded; Ctrl-C ends it and keeps what was done. `best` is a column to make
+    small ("-test_accuracy": large), whose best state is kept; with `patience` the run ends after that many rows without
+    a better one. `callback(state, row)` is called at every row, and ends the run by returning True. `refit` solves the
+    lower level at the last x (the best, if asked for) from a cold start. What looks wrong is told below the bar.
+
+    With `checkpoint`, the run is saved there, at rows that are a second apart and at its end, with its rows in a file
+    beside it (NAME.rows), and resumed from there if it is this very run (`checkpoint.identity`). A resumed run is
+    bit-equal to one that was never interrupted, also on a problem that changes as it is used, if that has the methods
+    `state_dict` and `load_state_dict` of torch's modules.
     """
-    solver = SOLVERS[solver]() if isinstance(solver, str) else solver
+    budget = Budget(steps, seconds, every, rows, gradients, prices)
+    _check("best", best, isinstance(best, str) and best.strip("-") != "", "the name of a column")
+    _check("patience", patience, _is_count(patience) and best is not None, f"{COUNT}, beside best")
+    _check("callback", callback, callable(callback), "a function of a state and a row")
+    solver = _solver(problem, solver, seed, progress)
+    execution = _Execution(problem, solver, seed, budget, best, patience, callback)
+    if checkpoint is not None:
+        execution.open(Path(checkpoint))
+    return execution.until_the_end(progress, refit)
+
+
+def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequence[int], **options: Any) -> Results:
+    """`run` with the same options for each of the seeds; a checkpoint NAME.ckpt becomes NAME_SEED.ckpt."""
+    if not isinstance(seeds, Sequence) or not 0 < len({*seeds}) == len(seeds):
+        raise ValueError(f"seeds must be a list of different whole numbers, got {seeds!r}")
+    solver = _solver(problem, solver, seeds[0], options.get("progress", True))
+    path, runs = options.pop("checkpoint", None), {}
+    for seed in seeds:
+        place = path and Path(path).with_stem(f"{Path(path).stem}_{seed}")
+        runs[seed] = run(problem, solver, seed, checkpoint=place, **options)
+        if runs[seed].stop == "interrupted":
+            break
+    return Results(runs)
+
+
+def _solver(problem: BilevelProblem, solver: Solver[Any] | str, seed: int, progress: bool) -> Solver[Any]:
+    """The method itself; of a name, with the options that `suggest` finds."""
+    if isinstance(solver, str):
+        from bilevel_core.suggest import suggest
+
+        suggestion = suggest(problem, solver, seed)
+        solver = suggestion.solver
+        if progress:
+            print(suggestion.line, file=sys.stderr)
     if not isinstance(solver, Solver):
         raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
-    path = None if checkpoint is None else Path(checkpoint)
-    return _Execution(problem, solver, seed, Budget(steps, seconds, every, rows), path).until_the_end(progress)
+    return solver
 
 
+@dataclass
 class _Execution:
     """A run under way: where it stands, and the rows so far."""
 
-    def __init__(self, problem: BilevelProblem, solver: Solver[Any], seed: int, budget: Budget, path: Path | None):
-        self.problem: Any = problem
-        self.solver, self.budget, self.path = solver, budget, path
-        self.state, self.diverged = solver.init(problem, seed), False
+    problem: Any
+    solver: Solver[Any]
+    seed: int
+    budget: Budget
+    goal: str | None
+    patience: int | None
+    callback: Callable[[State, Row], object] | None
+
+    def __post_init__(self) -> None:
+        self.before = getattr(self.problem, "__dict__", {}).copy()
+        self.start = self.state = self.solver.init(self.problem, self.seed)
         self.calls, self.cpu, self.wall = Calls(), 0.0, 0.0
         self.counted = vars(self.calls).copy()
-        self.rows: list[dict[str, float]] = []
-        self.bytes = 0  # of the rows on disk
-        # What must not change between a checkpoint and its resumption; a function's address is no part of a solver.
-        settings = re.sub(r" at 0x[0-9a-f]+", "", repr(solver))
-        self.identity = {"problem": type(problem).__name__, "solver": settings, "seed": str(seed)}
-        if path is not None and path.exists():
-            self.resume(path)
+        self.rows: list[Row] = []
+        self.seen: list[Seen] = []
+        self.columns: list[str] = []  # of `evaluate`
+        self.best = 0, self.state  # the number of the best row, and the state there
+        self.diverged, self.called_off = "", False  # which of x, y and v are not finite; what the callback said
+        self.file: Checkpoint | None = None
 
-    def until_the_end(self, progress: bool) -> Result:
+    def until_the_end(self, progress: bool, refit: bool) -> Result:
         import pandas as pd  # not sooner: whoever makes no table need not wait for it
 
-        stop, at = "steps" if self.budget.seconds is None else "seconds", None
         try:
             with self.bar(progress) as bar:
                 if not self.rows:
                     self.record(bar)
-                while not (self.diverged or self.spent() >= bar.total):
+                while not (stop := self.stop()):
                     self.advance(bar)
                     self.record(bar)
         except KeyboardInterrupt:
-            # The file keeps the last regular row: a resumed history equals an uninterrupted one.
-            if not self.rows or self.rows[-1]["step"] < self.state.t:
-                self.rows.append(self.row())
             stop = "interrupted"
-        if self.diverged:
-            stop, at = "diverged", self.state.t + 1
-        return Result(self.state, pd.DataFrame(self.rows), stop, at)
+        finally:
+            if self.file:  # it keeps the last regular row: a resumed history equals an uninterrupted one
+                self.file.save()
+        if not self.rows or self.rows[-1]["step"] < self.state.t:
+            self.add_row()
+        history, at = pd.DataFrame(self.rows), self.state.t + 1 if self.diverged else None
+        first = [(name, history[name].tolist()) for name in self.columns[:1]] or [("", [])]
+        about = self.problem, self.solver, self.start, self.state
+        told = tuple(warnings(*about, self.seen, self.diverged, *first[0]))
+        if progress and told:
+            print(*told, sep="\n", file=sys.stderr)
+        best = (self.best[1], self.rows[self.best[0]]) if self.goal else None
+        title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
+        after = self.refitted() if refit else None
+        return Result(self.state, history, stop, at, told, title, tuple(self.columns), best, after)
+
+    def refitted(self) -> Any:
+        from bilevel_core.refit import refit
+
+        return refit(self.problem, (self.best[1] if self.goal else self.state).x, self.seed)
 
     def spent(self) -> float:
-        return self.state.t if self.budget.seconds is None else self.cpu
+        unit, _ = self.budget.limit
+        if unit != "gradients":
+            return self.state.t if unit == "steps" else self.cpu
+        prices = {"samples": 0} | dict(self.budget.prices or {})
+        return sum(number * prices.get(name, 1) for name, number in self.counted.items())
+
+    def stop(self) -> str:
+        """Why to stop here, if so."""
+        unit, total = self.budget.limit
+        tired = self.patience is not None and len(self.rows) - 1 - self.best[0] >= self.patience
+        why = {"diverged": self.diverged, unit: self.spent() >= total, "patience": tired, "callback": self.called_off}
+        return next((name for name, holds in why.items() if holds), "")
 
     def bar(self, progress: bool) -> Any:
         from tqdm.auto import tqdm
 
+        unit, total = self.budget.limit
         shown: dict[str, Any] = {"desc": type(self.solver).__name__, "unit": "step", "disable": not progress}
-        if self.budget.seconds is not None:
-            shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} s CPU [{elapsed}<{remaining}{postfix}]"
-        return tqdm(total=self.budget.steps or self.budget.seconds, initial=self.spent(), **shown)
+        if unit != "steps":
+            unit = "s CPU" if unit == "seconds" else unit
+            shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} " + unit + " [{elapsed}<{remaining}{postfix}]"
+        return tqdm(total=total, initial=self.spent(), **shown)
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
-        last, until = self.budget.next_row(self.state.t, self.cpu)
-        cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
+        last, mark = self.budget.next_row(self.state.t, self.spent())
+        step, problem, calls = self.solver.step, self.problem, vars(self.calls)
+        process, clock = time.process_time, time.perf_counter
+        cpu, wall = process() - self.cpu, clock() - self.wall
         with counting(self.calls):
             while True:
-                state = self.solver.step(self.problem, self.state)
-                self.cpu, self.wall = time.process_time() - cpu, time.perf_counter() - wall
-                self.counted = vars(self.calls).copy()  # an interrupted step does not count
-                if not _finite(state):
-                    self.diverged = True
+                state = step(problem, self.state)
+                self.cpu, self.wall = process() - cpu, clock() - wall
+                self.counted = calls.copy()  # an interrupted step does not count
+                if lost := _lost(state):
+                    self.diverged = lost
                     return
                 self.state = state
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
-                    cpu, wall = time.process_time() - self.cpu, time.perf_counter() - self.wall
-                if state.t >= last or self.cpu >= until:
+                    cpu, wall = process() - self.cpu, clock() - self.wall
+                if state.t >= last or (mark < math.inf and self.spent() >= mark):
                     return
 
-    def row(self, bar: Any = None) -> dict[str, float]:
-        row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | self.counted
-        if self.diverged:  # there is nothing left to evaluate
-            return dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
-        numbers = self.problem.evaluate(self.state.x, self.state.y)
-        for name in list(numbers)[: bar is not None]:
-            bar.set_postfix({name: f"{numbers[name]:.4g}"})
-        return row | self.solver.measure(self.problem, self.state) | numbers
-
     def record(self, bar: Any) -> None:
-        self.rows.append(self.row(bar))
-        if self.path is not None:
-            self.save(self.path)
+        row = self.add_row()
+        for name in self.columns[:1]:
+            bar.set_postfix({name: f"{row[name]:.4g}"})
+        if self.goal:
+            name, sign, least = self.goal.removeprefix("-"), -1 if self.goal[0] == "-" else 1, self.rows[self.best[0]]
+            if name not in row:
+                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {name!r}")
+            if sign * row[name] < sign * least[name] or math.isnan(least[name]):
+                self.best = len(self.rows) - 1, self.state
+        if self.file:
+            self.file.add([row, self.seen[-1]], self.content())
+        self.called_off = bool(self.callback and not self.diverged and self.callback(self.state, row))
 
-    def save(self, path: Path) -> None:
-        """The new row is appended to the file of rows; then the checkpoint says how much of that file is its own."""
-        line = json.dumps(self.rows[-1], default=float).encode() + b"\n"
-        append(rows_of(path), self.bytes, line)
-        self.bytes += len(line)
-        content = {name: getattr(self, name) for name in ("identity", "diverged", "cpu", "wall", "counted", "bytes")}
-        content["state"] = _leaves(self.state)
-        if hasattr(self.problem, "load_state_dict"):
-            content["problem"] = self.problem.state_dict()
-        buffer = io.BytesIO()
-        torch.save(content, buffer)
-        write_atomically(path, buffer.getvalue())
+    def add_row(self) -> Row:
+        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | self.counted
+        if self.diverged:  # there is nothing left to evaluate
+            row = dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
+        else:
+            row |= {name: _number(name, value) for name, value in self.solver.measure(self.problem, self.state).items()}
+            row |= self.evaluated(row)
+        self.rows.append(row)
+        self.seen.append(Seen.at(self.state, self.start))
+        return row
 
-    def resume(self, path: Path) -> None:
-        try:
-            content = torch.load(path, weights_only=True)
-            identity, self.bytes = content["identity"], content["bytes"]
-            rows = rows_of(path).read_bytes()[: self.bytes]
-            if len(rows) < self.bytes:
-                raise ValueError(f"{rows_of(path)} is too short")
-        except Exception as error:
-            raise ValueError(f"{path} is not a checkpoint of a run ({error}); move it away to start anew") from error
-        for name, now in self.identity.items():
-            if identity[name] != now:
-                raise ValueError(f"{path} belongs to another run: its {name} is {identity[name]}, now it is {now}")
-        for now, then in zip(_leaves(self.state), content["state"], strict=True):
-            if isinstance(now, Tensor) and (now.shape, now.dtype) != (then.shape, then.dtype):
-                raise ValueError(
-                    f"{path} belongs to another problem: it holds a {tuple(then.shape)} {then.dtype} tensor "
-                    f"where this one has {tuple(now.shape)} {now.dtype}"
-                )
-        self.state = _rebuilt(self.state, iter(content["state"]))
-        self.diverged, self.cpu, self.wall = content["diverged"], content["cpu"], content["wall"]
-        self.counted, self.calls = content["counted"], Calls(**content["counted"])
-        self.rows = [json.loads(line) for line in rows.splitlines()]
-        if hasattr(self.problem, "load_state_dict"):
-            self.problem.load_state_dict(content["problem"])
+    def evaluated(self, taken: Row) -> Row:
+        """What `evaluate` returns, if that is a dict of numbers by names of their own, the same at every row."""
+        x, y = self.state.x, self.state.y
+        kept, given = (x.clone(), y.clone()), self.problem.evaluate(x, y)
+        if not (equal(x, kept[0]) and equal(y, kept[1])):
+            raise ValueError("evaluate changed x or y in place; let it work on a clone")
+        if not isinstance(given, Mapping) or any(not isinstance(name, str) or name in taken for name in given):
+            raise ValueError(f"evaluate must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
+        if self.rows and {*given} != {*self.columns}:
+            raise ValueError(f"evaluate must return the same names at every row, got {[*given]} after {self.columns}")
+        self.columns = self.columns or [*given]
+        return {name: _number(name, value) for name, value in given.items()}
+
+    def content(self) -> dict[str, Any]:
+        """All that is needed to go on from here; of a problem that changes, a copy."""
+        saved = {name: getattr(self, name) for name in ("diverged", "cpu", "wall", "counted", "columns")}
+        saved |= {"state": leaves(self.state), "best": (self.best[0], leaves(self.best[1])), "limit": self.budget.limit}
+        changes = hasattr(self.problem, "load_state_dict")
+        return saved | {"problem": copy.deepcopy(self.problem.state_dict()) if changes else None}
+
+    def open(self, path: Path) -> None:
+        """Keep the run in this file, and go on from where it stands there."""
+        facts = identity(self.problem, self.solver, self.start, self.seed, self.before)
+        self.file = Checkpoint(path, facts | {"best": str(self.goal)})
+        if not path.exists():
+            return
+        found, content = self.file.load(*self.content())
+        self.rows, self.seen = [row for row, _ in found], [Seen(*seen) for _, seen in found]
+        self.diverged, self.cpu, self.wall, self.counted, self.columns, state, (number, best), limit, problem = content
+        self.calls = Calls(**self.counted)
+        self.state, self.best = rebuilt(self.start, iter(state)), (number, rebuilt(self.start, iter(best)))
+        if problem is not None:
+            self.problem.load_state_dict(problem)
+        unit, total = self.budget.limit
+        if self.spent() > total and limit != self.budget.limit:
+            longer = f"it has {self.spent():g} {unit}, more than the {total:g} asked for"
+            raise ValueError(f"{path} is of a longer run ({longer}); ask for as many, or give another file")
 
 
-def _finite(state: State) -> bool:
+def _number(name: str, value: Any) -> float:
+    """A plain number, whatever it came as, so that a checkpoint that can be written can be read."""
+    try:
+        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        if isinstance(plain, Real | Decimal):
+            return int(plain) if isinstance(plain, Integral) else float(plain)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"evaluate must return numbers, got {value!r} as {name}")
+
+
+def _lost(state: State) -> str:
+    """Which of x, y and v are not finite."""
     # A finite x'x + y'v has finite entries, and costs the least; where that overflows, sums decide.
     x, y, v = state.x, state.y, state.v
-    return math.isfinite(x.dot(x).item() + y.dot(v).item()) or math.isfinite(sum(z.sum().item() for z in (x, y, v)))
-
-
-def _leaves(value: Any) -> list[Any]:
-    """The tensors and numbers of a state one after the other, which torch.load reads without running any code."""
-    parts = list(vars(value).values()) if is_dataclass(value) else value
-    return [leaf for part in parts for leaf in _leaves(part)] if isinstance(parts, list | tuple) else [value]
-
-
-def _rebuilt(template: Any, leaves: Iterator[Any]) -> Any:
-    """The inverse of `_leaves`: shaped as `template`."""
-    if is_dataclass(template) and not isinstance(template, type):
-        return type(template)(**{name: _rebuilt(part, leaves) for name, part in vars(template).items()})
-    if isinstance(template, tuple):
-        return type(template)(*(_rebuilt(part, leaves) for part in template))
-    return next(leaves)
+    if math.isfinite(x.dot(x).item() + y.dot(v).item()):
+        return ""
+    return "".join(name for name, z in zip("xyv", (x, y, v), strict=True) if not math.isfinite(z.sum().item()))

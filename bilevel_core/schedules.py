@@ -1,10 +1,34 @@
-"""Step sizes that change with t. Any callable t -> float is a schedule; a plain float stands for a constant."""
+"""Step sizes. A plain float is a constant, any callable t -> float is a schedule, and a rule remembers."""
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from numbers import Real
+from typing import Any
+
+from torch import Tensor
+
+
+class Rule:
+    """How to move a variable z along d with a memory of earlier steps, where a plain rate would make it z - rate d."""
+
+    def start(self, z: Tensor) -> Any:
+        """The memory before the first step: a NamedTuple of tensors and numbers, which a checkpoint can hold."""
+        raise NotImplementedError
+
+    def move(self, z: Tensor, d: Tensor, memory: Any, t: int) -> tuple[Tensor, Any]:
+        """z after the step at time t, and the memory after it; nothing is changed in place."""
+        raise NotImplementedError
+
 
 Rate = float | Callable[[int], float]
+Step = Rate | Rule
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a real number; True and False are none."""
+    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 @dataclass(frozen=True)
@@ -17,8 +41,9 @@ class Power:
     cap: float = float("inf")
 
     def __post_init__(self) -> None:
-        if not (self.c > 0 and self.w > 0 and self.cap > 0):
-            raise ValueError(f"a Power schedule needs c, w and cap positive, got {self}")
+        numbers = all(map(is_number, astuple(self)))
+        if not (numbers and self.c > 0 and self.w > 0 and self.cap > 0 and math.isfinite(self.p)):
+            raise ValueError(f"a Power schedule needs numbers, c, w and cap positive, got {self}")
 
     def __call__(self, t: int) -> float:
         return min(self.cap, self.c * (self.w + t) ** -self.p)
@@ -32,8 +57,9 @@ class Steps:
     at: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.values) != len(self.at) + 1 or list(self.at) != sorted(set(self.at)):
-            raise ValueError(f"a Steps schedule needs increasing times and one more value than times, got {self}")
+        tuples = all(isinstance(part, tuple | list) and all(map(is_number, part)) for part in (self.values, self.at))
+        if not (tuples and len(self.values) == len(self.at) + 1 and list(self.at) == sorted(set(self.at))):
+            raise ValueError(f"a Steps schedule needs numbers, increasing times, one more value than times, got {self}")
 
     def __call__(self, t: int) -> float:
         return self.values[bisect_right(self.at, t)]
@@ -49,14 +75,10 @@ def theorem(
 
     The paper has c_alpha = 1. The proof's own constants are far too large to run; these are practical ones.
     """
-    if not w > 1:
-        raise ValueError(f"the theorem's schedules need w > 1, got {w}")
-    return {
-        "alpha": Power(c_alpha, w),
-        "beta": Power(c_beta, w),
-        "lam": Power(c_lam, w),
-        "eta": Power(c_eta, w - 1, 2 / 3, cap=1.0),
-    }
+    if not (is_number(w) and w > 1):
+        raise ValueError(f"the theorem's schedules need w > 1, got {w!r}")
+    steps = {"alpha": c_alpha, "beta": c_beta, "lam": c_lam}
+    return {name: Power(c, w) for name, c in steps.items()} | {"eta": Power(c_eta, w - 1, 2 / 3, cap=1.0)}
 
 
 def at(rate: Rate, t: int) -> float:

@@ -4,15 +4,19 @@ What is wrong with it is told with its place, what was given and what is allowed
 """
 
 import inspect
+import json
 import os
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin
+
+import torch
 
 from bilevel_core import problems
 from bilevel_core.files import experiment_file, shipped_experiments
@@ -36,7 +40,7 @@ class Method:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group(Budget):
+class Group:
     """Runs of one size: the table of their methods and which of them, what holds for all, and how long they run."""
 
     methods: str
@@ -45,16 +49,30 @@ class Group(Budget):
     problem: Options = field(default_factory=dict)
     settings: Options = field(default_factory=dict)
     grid: bool = False
+    trials: int = 0
+    chosen: list[str] | None = None
+    time: float | None = None
+    steps: int | None = None
+    gradients: float | None = None
+    seconds: float | None = None
+    every: int | list[int] | None = None
+    rows: int | None = None
 
-    @property
-    def budget(self) -> Options:
-        """What the file says of it."""
-        return {f.name: getattr(self, f.name) for f in fields(Budget) if getattr(self, f.name) != f.default}
+    def budget(self, calibration: Options, label: str) -> Options:
+        """The budget of one method's runs, as `run` takes it: calibrated time becomes steps."""
+        given = {name: getattr(self, name) for name in ("steps", "gradients", "seconds", "every", "rows")}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.time is not None:
+            given["steps"] = max(1, round(self.time / calibration["steps"][f"{self.methods}.{label}"]["median"]))
+        return given | ({"prices": calibration["prices"]} if self.gradients is not None else {})
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A file: the problem with its options, the columns of the report, tables of methods, and groups by size."""
+    """A file: the problem with its options, the columns of the report, tables of methods, and groups by size.
+
+    `calibration` is what `calibrate` stored beside the file, if it did.
+    """
 
     name: str
     problem: str
@@ -62,6 +80,7 @@ class Experiment:
     columns: list[str]
     tables: dict[str, dict[str, Method]]
     sizes: dict[str, dict[str, Group]]
+    calibration: Options
 
 
 def names() -> list[str]:
@@ -75,12 +94,18 @@ def load(experiment: str | os.PathLike[str]) -> Experiment:
     Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
     """
     path = experiment_file(experiment)
+    stored = calibration_file(path)
     with at(path.name):
-        return _decode(path.stem.replace("_", "-"), path.read_text())
+        return _decode(path.stem.replace("_", "-"), path.read_text(), stored.read_text() if stored.exists() else "{}")
+
+
+def calibration_file(path: Path) -> Path:
+    """Where the costs of the methods of an experiment are kept: beside its file."""
+    return path.with_suffix(".calibration.json")
 
 
 @lru_cache(maxsize=16)
-def _decode(name: str, text: str) -> Experiment:
+def _decode(name: str, text: str, calibration: str) -> Experiment:
     content = tomllib.loads(text)
     problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
     columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
@@ -96,7 +121,7 @@ def _decode(name: str, text: str) -> Experiment:
         size: {group: _group(size, group, plan, tables, owner) for group, plan in typed(size, plans, dict).items()}
         for size, plans in sizes.items()
     }
-    return Experiment(name, problem, options, columns, tables, groups)
+    return Experiment(name, problem, options, columns, tables, groups, json.loads(calibration))
 
 
 def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
@@ -104,17 +129,21 @@ def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
     return typed(key, table.pop(key, default), hint)
 
 
-def _method(content: Options, table: str, label: str, problem: type, *followed: str) -> Method:
+def _method(content: Options, table: str, label: str, problem: Any, *followed: str) -> Method:
     with at(f'[{table}."{label}"]'):
         entry, base = dict(typed(label, content[table][label], dict)), Method(label, {}, {})
         if "like" in entry:
-            others = [other for other in content.get("main", {}) if other not in followed]
-            like = known(_take(entry, "like", str), others, "label of [main]")
-            base = _method(content, "main", like, problem, *followed, like)
+            like = _take(entry, "like", str)
+            like = f"main.{like}" if like in content.get("main", {}) else like
+            others = [f"{name}.{other}" for name, entries in content.items() for other in typed(name, entries, dict)]
+            known(like, [other for other in others if other not in followed], "label in `like`")
+            base = _method(content, *like.split(".", 1), problem, *followed, like)
         solver, changes = _take(entry, "solver", str, base.solver), _take(entry, "problem", dict, {})
+        trial = _take(entry, "trial", int | None)
         check_options(changes, problem)
         _check_settings(entry, solver)
-        return Method(solver, base.options | entry, base.problem | changes)
+        options = base.options | entry
+        return Method(solver, options if trial is None else at_trial(options, trial), base.problem | changes)
 
 
 def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Method]], problem: type) -> Group:
@@ -123,16 +152,61 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
         check_options(given, Group)
         table = tables[known(given["methods"], tables, "table of methods")]
         group = Group(**given | {"only": given["only"] or list(table)})
+        budgets = [name for name in ("steps", "gradients", "time", "seconds") if getattr(group, name) is not None]
+        if len(budgets) != 1:
+            raise ValueError(f"give one of steps, gradients, time or seconds, got {' and '.join(budgets) or 'none'}")
+        if group.time is None:  # else it has to be calibrated first
+            Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
+        elif not group.time > 0:
+            raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
         check_options(group.problem, problem)
         for label in group.only:
-            _check_settings(group.settings, table[known(label, table, "label in `only`")].solver)
+            method = table[known(label, table, "label in `only`")]
+            _check_settings(group.settings, method.solver)
+            if group.time and any(isinstance(box["low"], int) for box in _boxes(method.options)):
+                raise ValueError(
+                    f"a box of whole numbers changes what a step of {label} costs: give gradients, not time"
+                )
         return group
 
 
 def _check_settings(settings: Options, solver: str) -> None:
     for key, value in settings.items():
-        for part in value if isinstance(value, list) else [value]:  # a list is a grid
+        for part in value if isinstance(value, list) else [at_trial({key: value}, 0)[key]]:  # a list is a grid
             check_options(with_schedules({key: part}), find_class(solver, SOLVERS, Solver))
+
+
+def at_trial(options: Options, trial: int) -> Options:
+    """Options with every box { low, high } in them replaced by a number: together a point of a Sobol sequence.
+
+    Equal numbers of boxes have the same points. A box is logarithmic, low^(1 - u) high^u to three digits, and gives
+    whole numbers if its ends are such.
+    """
+    if trial < 0:
+        raise ValueError(f"trial must be a whole number from 0 on, got {trial}")
+    engine = torch.quasirandom.SobolEngine(max(1, len(_boxes(options))), scramble=True, seed=0)
+    u = iter(engine.draw(trial + 1, dtype=torch.float64)[trial].tolist())
+    filled: Options = _filled(options, lambda box: _between(**box, u=next(u)))
+    return filled
+
+
+def _boxes(options: Options) -> list[Options]:
+    found: list[Options] = []
+    _filled(options, found.append)
+    return found
+
+
+def _filled(value: Any, fill: Callable[[Options], Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return fill(value) if value.keys() == {"low", "high"} else {key: _filled(part, fill) for key, part in value.items()}
+
+
+def _between(low: Any, high: Any, u: float) -> float:
+    if not 0 < typed("low", low, float) < typed("high", high, float):
+        raise ValueError(f"a box needs 0 < low < high, got low = {low}, high = {high}")
+    value = low ** (1 - u) * high**u
+    return round(value) if isinstance(low, int) and isinstance(high, int) else float(f"{value:.3g}")
 
 
 def with_schedules(options: Options) -> Options:
@@ -181,17 +255,16 @@ def _fits(value: Any, hint: Any) -> bool:
     return kind not in PLAIN or type(value) in PLAIN[kind]
 
 
-def check_options(options: Mapping[str, Any], owner: type) -> None:
+def check_options(options: Mapping[str, Any], owner: Any) -> None:
     """Options must be parameters of the constructor of `owner`, of the right type."""
-    hints = parameters(owner)
+    hints = {name: parameter.annotation for name, parameter in parameters(owner).items()}
     for key, value in options.items():
         typed(key, value, hints[known(key, hints, f"option of {owner.__name__}")])
 
 
-def parameters(owner: Any) -> dict[str, Any]:
-    """The parameters of a constructor, and their types."""
-    _, *own = inspect.signature(owner.__init__).parameters.values()
-    return {parameter.name: parameter.annotation for parameter in own}
+def parameters(owner: Any) -> dict[str, inspect.Parameter]:
+    """The parameters of a constructor."""
+    return {name: each for name, each in inspect.signature(owner.__init__).parameters.items() if name != "self"}
 
 
 def find_class(name: str, shipped: Mapping[str, type], kind: type) -> Any:

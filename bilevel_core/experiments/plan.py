@@ -7,7 +7,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from bilevel_core.experiments.files import (
     Group,
     Options,
     at,
+    at_trial,
     find_class,
     known,
     load,
@@ -88,32 +89,51 @@ def sweep(
     """All runs of an experiment at one size, or those of some groups and labels, each checked before any is started."""
     file = load(experiment)
     plan = file.sizes[known(size, file.sizes, f"size of {file.name}")]
-    runs = [run for name, group in plan.items() for run in _runs(file, name, group)]
+    chosen = [known(group, plan, f"group of {file.name}, size {size},") for group in groups or plan]
+    runs = [run for name in plan if name in chosen for run in _runs(file, name, plan[name])]
     for run in runs:
         with at(f"{file.name}, {run.group}, {run.label}"):
             run.make_solver()
     for name, count in Counter(run.name for run in runs).items():
         if count > 1:
             raise ValueError(f"{count} runs of {file.name} would be stored as {name}: give them other labels")
-    for group in groups or []:
-        known(group, plan, f"group of {file.name}, size {size},")
     for label in labels or []:
         known(label, dict.fromkeys(run.label for run in runs), f"label of {file.name}, size {size},")
-    return [run for run in runs if run.group in (groups or [run.group]) and run.label in (labels or [run.label])]
+    return [run for run in runs if not labels or run.label in labels]
 
 
 def _runs(file: Experiment, name: str, group: Group) -> Iterator[Run]:
-    table = file.tables[group.methods]
     for seed, label in itertools.product(group.seeds, group.only):
-        method = table[label]
-        options, problem = method.options | group.settings, file.options | method.problem | group.problem
-        for full, chosen in _combinations(label, options) if group.grid else [(label, options)]:
-            yield Run(file.name, name, full, method.solver, chosen, file.problem, problem, seed, group.budget)
+        run = replace(run_of(file, group, label), group=name, seed=seed, budget=_budget(file, group, label))
+        for full, options in _variants(label, run.options, group):
+            if group.chosen is None or full in group.chosen:
+                yield replace(run, label=full, options=options)
 
 
-def _combinations(label: str, options: Options) -> Iterator[tuple[str, Options]]:
-    """One (label, options) for every combination of the values in lists."""
-    lists = {key: value for key, value in options.items() if isinstance(value, list)}
-    for values in itertools.product(*lists.values()):
-        chosen = dict(zip(lists, values, strict=True))
-        yield ", ".join([label, *(f"{key} {value}" for key, value in chosen.items())]), options | chosen
+def run_of(file: Experiment, group: Group, label: str) -> Run:
+    """What all runs of a label in a group share."""
+    method = file.tables[group.methods][label]
+    problem = file.options | method.problem | group.problem
+    return Run(file.name, "", label, method.solver, method.options | group.settings, file.problem, problem, 0, {})
+
+
+def _budget(file: Experiment, group: Group, label: str) -> Options:
+    try:
+        return group.budget(file.calibration, label)
+    except KeyError as missing:
+        raise ValueError(
+            f"{file.name} is not calibrated for {missing}: run `python -m bilevel_core calibrate {file.name}` first"
+        ) from missing
+
+
+def _variants(label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:
+    """One (label, options), or one for every trial, or for every combination of the values in lists."""
+    if group.trials:
+        yield from ((f"{label}, trial {k}", at_trial(options, k)) for k in range(group.trials))
+    elif group.grid:
+        lists = {key: value for key, value in options.items() if isinstance(value, list)}
+        for values in itertools.product(*lists.values()):
+            chosen = dict(zip(lists, values, strict=True))
+            yield ", ".join([label, *(f"{key} {value}" for key, value in chosen.items())]), options | chosen
+    else:
+        yield label, options

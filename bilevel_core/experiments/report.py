@@ -22,10 +22,16 @@ def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     rows = {}
     for label, runs in table.groupby("label", sort=False):
         last = runs.groupby("seed").last()  # of each column, the last value that is there
-        each = (last.cpu_seconds / last.step).mean()
-        row = {"runs": len(last), "diverged": int((last.stop == "diverged").sum()), "s a step": f"{each:.2g}"}
+        row: dict[str, object] = {"runs": len(last), "diverged": int((last.stop == "diverged").sum())}
+        if clock := _clock(table):
+            row["s a step"] = f"{(last[clock] / last.step).mean():.2g}"
         rows[label] = row | {"steps": round(last.step.mean())} | {name: mean_and_range(last[name]) for name in columns}
     return pd.DataFrame(rows).T
+
+
+def _clock(table: pd.DataFrame) -> str | None:
+    """The column of time: calibrated, or measured if that was the budget."""
+    return next((name for name in ("seconds", "cpu_seconds") if name in table), None)
 
 
 def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
@@ -43,7 +49,7 @@ def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Serie
 
 def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Each setting of a grid, tried with one seed, by its score, best first: `last_quarter_median` of `column`."""
-    scores = last_quarter_median(table, "cpu_seconds", column).droplevel("seed").rename("score").reset_index()
+    scores = last_quarter_median(table, _clock(table) or "step", column).droplevel("seed").rename("score").reset_index()
     solvers = dict(zip(table.label, table.solver, strict=True))
     scores.insert(0, "solver", scores.label.map(solvers))
     return scores.sort_values(["solver", "score"], ignore_index=True)

@@ -4,7 +4,9 @@ import os
 import platform
 import re
 import subprocess
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ from tqdm.auto import tqdm
 import bilevel_core
 from bilevel_core import runner
 from bilevel_core.experiments.plan import Run
-from bilevel_core.experiments.storing import checkpoint_of, is_stored, store
+from bilevel_core.experiments.storing import as_csv, checkpoint_of, facts_of, is_stored, store
+from bilevel_core.results import Result
 
 
 def reproduce(
@@ -38,7 +41,7 @@ def reproduce(
             stack.enter_context(Client(dask))
             stack.enter_context(joblib.parallel_config(backend="dask"))
         else:
-            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=jobs))
+            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=max(1, min(jobs, len(waiting)))))
         bar = stack.enter_context(
             tqdm(total=len(runs), initial=len(runs) - len(waiting), unit="run", disable=not progress, smoothing=0)
         )
@@ -52,44 +55,81 @@ def reproduce(
 
 def perform(run: Run, folder: str) -> tuple[Run, pd.DataFrame, dict[str, Any]]:
     """Do one run, on one thread, from its checkpoint if there is one; also its history and the facts about it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    problem, solver, path = run.make_problem(), run.make_solver(), checkpoint_of(run, Path(folder))
-    try:
-        result = runner.run(problem, solver, run.seed, **run.budget, progress=False, checkpoint=path)
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread():
+        result = result_of(run, checkpoint_of(run, Path(folder)))
     if result.stop == "interrupted":
         raise KeyboardInterrupt
     last = result.history.iloc[-1]
     facts = {
         "stop": result.stop,
         "diverged_at": result.diverged_at,
+        "warnings": list(result.warnings),
         "steps": int(last.step),
         "cpu_seconds": round(float(last.cpu_seconds), 3),
         "wall_seconds": round(float(last.wall_seconds), 3),
-        "threads": 1,
-        "cpu": processor(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "bilevel_core": bilevel_core.__version__,
-        },
-        "commit": commit(),
-        "settings": repr(solver),
+        "settings": repr(run.make_solver()),
     }
-    return run, result.history, facts
+    return run, result.history, facts | environment()
+
+
+def result_of(run: Run, checkpoint: Path | None = None) -> Result:
+    """Do one run, quietly."""
+    return runner.run(
+        run.make_problem(), run.make_solver(), run.seed, **run.budget, progress=False, checkpoint=checkpoint
+    )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch on one thread, as every run of an experiment is."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def verify(run: Run, folder: Path, rows: int = 1) -> str | None:
+    """Redo a stored run up to its first `rows` rows after the start; what is wrong with what is stored, if anything is.
+
+    On the processor and with the versions of the stored run the rows must be the same text; elsewhere the same numbers
+    to a thousandth, since float32 rounds otherwise on another processor.
+    """
+    facts = facts_of(run, folder)
+    if facts is None:
+        return f"{run.name} is not stored in {folder} as its experiment describes it today"
+    lines = (folder / f"{run.name}.csv").read_bytes().splitlines(keepends=True)[: rows + 2]
+    stored, marks = b"".join(lines), [int(line.split(b",")[0]) for line in lines[2:]]
+    with one_thread():
+        again = as_csv(result_of(replace(run, budget={"steps": marks[-1], "every": marks})).history, run)
+    here = environment()
+    same_machine = all(here[name] == facts[name] for name in ("cpu", "versions"))
+    if again == stored or (not same_machine and _alike(again, stored)):
+        return None
+    return f"{run.name}: the code no longer gives its first rows\n{stored.decode()}but\n{again.decode()}"
+
+
+def _alike(again: bytes, stored: bytes) -> bool:
+    a, b = (np.genfromtxt(text.decode().splitlines(), delimiter=",", skip_header=1) for text in (again, stored))
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-6, equal_nan=True)
+
+
+def environment() -> dict[str, Any]:
+    """What a run was done with: processor, threads, versions, commit."""
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
+    versions["bilevel_core"] = bilevel_core.__version__
+    return {"threads": 1, "cpu": processor(), "versions": versions, "commit": commit()}
 
 
 def processor() -> str:
-    """Its name, as far as the system tells."""
+    """Its name, family and model, as far as the system tells, and the instructions that torch uses."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        told = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M))
     except OSError:
-        text = ""
-    found = re.search(r"model name\s*:\s*(.+)", text)
-    return f"{found.group(1) if found else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+        told = {}
+    name = ", ".join(told.values()) or platform.processor() or platform.machine()
+    return f"{name}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores"
 
 
 @lru_cache(maxsize=1)

@@ -1,41 +1,75 @@
-"""Storing: a run is a CSV, its history, and a JSON, all about it, in the folder of results that is given."""
+"""Storing: a run is a CSV, its history, and a JSON, all about it, in the folder of results that is given.
 
+A history holds no clock, so that the same run is the same file wherever and however often it is done. Time is that of
+the calibration, steps x the median cost of one; what a run took is told in its JSON.
+"""
+
+import hashlib
 import json
 import os
+from glob import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bilevel_core.experiments.files import load
+from bilevel_core.checkpoint import library
+from bilevel_core.experiments.files import PROBLEMS, Experiment, find_class, load, parameters
 from bilevel_core.experiments.plan import Run, sweep
-from bilevel_core.files import rows_of, write_atomically
+from bilevel_core.files import write_atomically
+from bilevel_core.problem import BilevelProblem
+
+CLOCKS = ["cpu_seconds", "wall_seconds"]
 
 
 def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) -> None:
-    """The CSV first: a JSON that is there vouches for the CSV beside it."""
-    write_atomically(folder / f"{run.name}.csv", history.to_csv(index=False, float_format="%.6g").encode())
-    content = {"run": run.as_json} | facts
+    """The CSV first: a JSON that is there vouches for the CSV beside it, by its checksum."""
+    text = as_csv(history, run)
+    write_atomically(folder / f"{run.name}.csv", text)
+    content = {"run": run.as_json} | facts | {"sha256": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    for left in (checkpoint_of(run, folder), rows_of(checkpoint_of(run, folder))):
+    for left in folder.glob(f"{escape(run.name)}.{run.fingerprint}.*"):  # checkpoints
         left.unlink(missing_ok=True)
 
 
+def as_csv(history: pd.DataFrame, run: Run) -> bytes:
+    """A history as it is stored: six digits, and no clock unless that was the budget."""
+    kept = history if "seconds" in run.budget else history.drop(columns=CLOCKS)
+    return kept.to_csv(index=False, float_format="%.6g").encode()
+
+
 def checkpoint_of(run: Run, folder: Path) -> Path:
-    """Where an interrupted run is kept; other settings have another place."""
-    return folder / f"{run.name}.{run.fingerprint}.ckpt"
+    """Where an interrupted run is kept; other settings, and other code, have another place."""
+    return folder / f"{run.name}.{run.fingerprint}.{library()[-12:]}.ckpt"
 
 
 def is_stored(run: Run, folder: Path) -> bool:
-    """Whether this very run, with these settings, is there."""
+    """Whether this very run, with these settings, is there, and whole."""
     return facts_of(run, folder) is not None
 
 
 def facts_of(run: Run, folder: Path) -> dict[str, Any] | None:
-    """The JSON of this very run, if it is there."""
+    """The JSON of this very run, if it is there and so is the CSV that it vouches for."""
     path = folder / f"{run.name}.json"
-    facts: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"run": None}
-    return facts if facts["run"] == run.as_json else None
+    if not path.exists():
+        return None
+    try:
+        facts: dict[str, Any] = json.loads(path.read_text())
+        mine = facts["run"] == run.as_json
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is not about a run ({error!r}): remove it, and the run is done again") from error
+    csv = path.with_suffix(".csv")
+    whole = csv.exists() and facts.get("sha256") in (None, hashlib.sha256(csv.read_bytes()).hexdigest())
+    return facts if mine and whole else None
+
+
+def _batches(run: Run, file: Experiment) -> float:
+    """How many batches of the experiment's own size a call of this run looks at; nan if it is the whole data."""
+    usual = parameters(find_class(file.problem, PROBLEMS, BilevelProblem)).get("batch_size")
+    if usual is None or run.options.get("full"):
+        return float("nan") if usual else 1.0
+    own, shared = (options.get("batch_size", usual.default) for options in (run.problem_options, file.options))
+    return float(own / shared)
 
 
 def read(
@@ -43,18 +77,28 @@ def read(
 ) -> pd.DataFrame:
     """The stored histories of an experiment as one long table, with columns group, label, solver, seed and stop.
 
-    Only what the experiment's file describes today is read, in its order; a file left by other settings is not.
-    `folder` holds the results of all experiments, as `--results` on the command line.
+    Where the experiment is calibrated there are three axes: step; equivalents = gradients + their prices x (Hv, Jv), of
+    batches as large as the experiment's own (none for a method on the whole data); seconds = step x the median cost of
+    a step. Only what the experiment's file describes today is read, in its order; a
+    file left by other settings is not. `folder` holds the results of all experiments, as `--results` does.
     """
-    place = folder / load(experiment).name / size
+    file = load(experiment)
+    place, costs = folder / file.name / size, file.calibration.get("steps", {})
     tables = []
     for run in sweep(experiment, size, [group] if group else None):
         facts = facts_of(run, place)
-        if facts is not None:
-            history = pd.read_csv(place / f"{run.name}.csv")
-            about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
-            about |= {name: facts[name] for name in ("stop", "diverged_at")}
-            tables.append(pd.concat([history, pd.DataFrame(about, index=history.index)], axis=1))
+        if facts is None:
+            continue
+        history = pd.read_csv(place / f"{run.name}.csv")
+        if file.calibration:
+            prices = file.calibration["prices"]
+            calls = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
+            history["equivalents"] = calls * _batches(run, file)
+            cost = costs.get(f"{file.sizes[size][run.group].methods}.{run.label}", {"median": float("nan")})
+            history["seconds"] = history.step * cost["median"]
+        about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
+        about |= {name: facts[name] for name in ("stop", "diverged_at")}
+        tables.append(pd.concat([history, pd.DataFrame(about, index=history.index)], axis=1))
     if not tables:
         raise FileNotFoundError(
             f"no results in {place}: "

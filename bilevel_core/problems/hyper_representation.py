@@ -15,8 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
+from bilevel_core.batches import Labelled
 from bilevel_core.data import load_mnist
-from bilevel_core.modules import Labelled, Modules
+from bilevel_core.modules import Modules
+from bilevel_core.problem import check_counts
 
 MEAN, STD = 0.1307, 0.3081
 
@@ -25,34 +27,30 @@ class Pool(nn.Module):
     """2 x 2 max pooling by slices: the numbers of nn.MaxPool2d(2), bit for bit, in a fraction of its time."""
 
     def forward(self, images: Tensor) -> Tensor:
-        pool: Any = _WithGradient if images.requires_grad else None
-        return pool.apply(images) if pool else _maxima(_maxima(images, -1), -2)
+        pool: Any = _BySlices
+        return pool.apply(images)
 
 
-class _WithGradient(torch.autograd.Function):
+class _BySlices(torch.autograd.Function):
     """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was first."""
 
     @staticmethod
     def forward(ctx: Any, images: Tensor) -> Tensor:
-        height, width = images.shape[-2:]
-        wide = _maxima(images, -1)
-        right, below = images[..., 1::2] > images[..., ::2], wide[..., 1::2, :] > wide[..., ::2, :]
-        right = torch.where(below, right[..., 1::2, :], right[..., ::2, :])
-        rows, columns = (2 * torch.arange(size // 2, device=images.device) for size in (height, width))
-        ctx.save_for_backward(images, width * (rows[:, None] + below) + columns + right)
-        return _maxima(wide, -2)
+        left, right = images[..., ::2], images[..., 1::2]
+        wide = torch.maximum(left, right)
+        top, bottom = wide[..., ::2, :], wide[..., 1::2, :]
+        if ctx.needs_input_grad[0]:
+            across, down = right > left, bottom > top
+            across = torch.where(down, across[..., 1::2, :], across[..., ::2, :])
+            rows, columns = (2 * torch.arange(size // 2, device=images.device) for size in images.shape[-2:])
+            ctx.save_for_backward(images, images.shape[-1] * (rows[:, None] + down) + columns + across)
+        return torch.maximum(top, bottom)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         (images, places), two = ctx.saved_tensors, [2, 2]
         pool = torch.ops.aten.max_pool2d_with_indices_backward
         return pool(gradients[0], images, two, two, [0, 0], [1, 1], False, places)
-
-
-def _maxima(images: Tensor, axis: int) -> Tensor:
-    """The larger of each two neighbours."""
-    first, second = (images[..., start::2] if axis == -1 else images[..., start::2, :] for start in (0, 1))
-    return torch.maximum(first, second)
 
 
 def lenet() -> tuple[nn.Sequential, nn.Linear]:
@@ -83,18 +81,16 @@ class HyperRepresentation(Modules):
     ):
         """`zero_head`: y_0 = 0, else PyTorch's own start. `evaluation_size`: how many images of each set, from its
         front, `evaluate` uses."""
-        if not evaluation_size >= 1:
-            raise ValueError(f"evaluation_size must be at least 1, got {evaluation_size}")
+        check_counts(evaluation_size=evaluation_size)
         mnist = load_mnist()
-        train = Labelled(_resize(mnist.train_images), mnist.train_labels)
-        test = Labelled(_resize(mnist.test_images), mnist.test_labels)
+        upper = Labelled(_resize(mnist.train_images), mnist.train_labels)
+        lower = test = Labelled(_resize(mnist.test_images), mnist.test_labels)
         if held_out:
-            upper, lower = (Labelled(*(t[part] for t in train)) for part in (slice(50_000), slice(50_000, None)))
-        else:
-            upper, lower = train, test
+            upper, lower = (Labelled(*(t[part] for t in upper)) for part in (slice(50_000), slice(50_000, None)))
         super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
         self.zero_head, self.evaluation_size = zero_head, evaluation_size
-        self.sets = {"upper": upper, "lower": lower} | ({"test": test} if held_out else {})
+        back = Labelled(*(t[-10_000:] for t in upper))  # for selecting settings: figures show the front of each set
+        self.sets = {"upper": upper, "lower": lower, "selection": back} | ({"test": test} if held_out else {})
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """PyTorch's own initialisation of the features; a last layer of zeros, unless `zero_head` is off."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
 
 
 class UpperNoise(NamedTuple):
@@ -43,12 +43,11 @@ class Quadratic(BilevelProblem):
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
     ):
-        if not 0 < mu <= L:
-            raise ValueError(f"need 0 < mu <= L, got mu = {mu}, L = {L}")
-        if not (dim_x >= 1 and dim_y >= 1 and rho >= 0 and noise >= 0):
-            raise ValueError(f"need dim_x, dim_y >= 1 and rho, noise >= 0, got {dim_x}, {dim_y}, {rho}, {noise}")
-        self.mu, self.L, self.rho, self.noise = mu, L, rho, noise
-        generator = torch.Generator().manual_seed(seed)
+        check_counts(dim_x=dim_x, dim_y=dim_y)
+        check_numbers(mu=mu, L=L, rho=rho, noise=noise)
+        if not (0 < mu <= L and rho >= 0 and noise >= 0):
+            raise ValueError(f"need 0 < mu <= L and rho, noise >= 0, got {mu}, {L} and {rho}, {noise}")
+        self.mu, self.L, self.rho, self.noise, generator = mu, L, rho, noise, seeded(seed)
 
         def normal(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=generator, dtype=torch.float64)

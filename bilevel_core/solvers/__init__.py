@@ -1,7 +1,8 @@
-"""Every method, one file each, under the name that the paper gives it."""
+"""Every method, one file each, under the name that the paper gives it, or its own authors."""
 
 from typing import Any
 
+from bilevel_core.solvers.aid_cg import AIDCG
 from bilevel_core.solvers.aid_fp import AIDFP
 from bilevel_core.solvers.alternating import Alternating
 from bilevel_core.solvers.amigo import AmIGO
@@ -30,9 +31,9 @@ class _Solvers(dict[str, type[Solver[Any]]]):
 
 SOLVERS: dict[str, type[Solver[Any]]] = _Solvers(
     {
-        "FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "FSLA": FSLA, "AID-FP": AIDFP, "reverse": Reverse,
-        "stocBiO": StocBiO, "BSA": BSA, "AmIGO": AmIGO, "MRBO": MRBO, "VRBO": VRBO, "SUSTAIN": SUSTAIN,
-        "PZOBO-S": PZOBO, "F2SA": F2SA, "F3SA": F3SA, "alternating": Alternating,
+        "FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "FSLA": FSLA, "AID-FP": AIDFP, "AID-CG": AIDCG,
+        "reverse": Reverse, "stocBiO": StocBiO, "BSA": BSA, "AmIGO": AmIGO, "MRBO": MRBO, "VRBO": VRBO,
+        "SUSTAIN": SUSTAIN, "PZOBO-S": PZOBO, "F2SA": F2SA, "F3SA": F3SA, "alternating": Alternating,
     }
 )  # fmt: skip
 

@@ -11,18 +11,16 @@ from torch import Generator
 
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, method, option
 
 
 @method
 class Alternating(Solver[State]):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        alpha, beta = self.at(state.t, "alpha", "beta")
         samples = draw(problem, generator)
-        y = state.y - beta * grad_y(problem.lower, state.x, state.y, samples.lower)
-        x = state.x - alpha * grad_x(problem.upper, state.x, y, samples.upper)
-        return state.moved(x=x, y=y)
+        state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, samples.lower))
+        return self.move(problem, state, x=grad_x(problem.upper, state.x, state.y, samples.upper))

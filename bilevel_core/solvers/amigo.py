@@ -10,29 +10,22 @@ Cost of a step: inner + 2 gradients, Q H v, 1 J v. Warm-starting v removes the b
 The opposite sign of v, as in the paper, changes nothing.
 """
 
-from torch import Generator
+from torch import Generator, Tensor
 
-from bilevel_core.directions import hessian_vector, losses
+from bilevel_core.directions import Loss, hessian_vector
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import inner_loop
-from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.estimates import DoubleLoop
+from bilevel_core.solvers.solver import COUNT, POSITIVE, State, lower_batches, method, option
 
 
 @method
-class AmIGO(Solver[State]):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
-    inner: int = option(5, COUNT, "steps of y for one of x")
+class AmIGO(DoubleLoop):
+    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
     Q: int = option(10, COUNT, "steps of v for one of x")
 
-    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        x, v, (alpha, beta, lam) = state.x, state.v, self.at(state.t, "alpha", "beta", "lam")
-        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
-        samples = draw(problem, generator)
-        f, g = losses(problem, x, samples)
-        f_x, f_y = f.gradients(y)
-        for batch in lower_batches(problem, generator, self.Q):
-            v = v - lam * (hessian_vector(problem, x, y, v, batch) - f_y)
-        return state.moved(x=x - alpha * (f_x - g.jacobian_vector(y, v)), y=y, v=v)
+    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+        for batch in lower_batches(problem, generator, self.Q, self.full):
+            d = hessian_vector(problem, state.x, state.y, state.v, batch) - f_y
+            state = self.move(problem, state, v=d)
+        return state

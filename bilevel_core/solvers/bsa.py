@@ -11,29 +11,23 @@ the Neumann sum with Q = K - 1, its variance grows with K. The paper has single 
 problem draws.
 """
 
-from torch import Generator
+import torch
+from torch import Generator, Tensor
 
-from bilevel_core.directions import losses
+from bilevel_core.directions import Loss
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import inner_loop, truncated, uniform
-from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.estimates import DoubleLoop, truncated
+from bilevel_core.solvers.solver import COUNT, POSITIVE, State, lower_batches, method, option
 
 
 @method
-class BSA(Solver[State]):
-    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    inner: int = option(5, COUNT, "steps of y for one of x")
+class BSA(DoubleLoop):
+    alpha: Step = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
     K: int = option(12, COUNT, "the product has fewer factors than this")
     eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
 
-    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
-        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
-        samples = draw(problem, generator)
-        f, g = losses(problem, x, samples)
-        f_x, f_y = f.gradients(y)
-        batches = lower_batches(problem, generator, uniform(generator, self.K))
-        v = truncated(problem, x, y, f_y, batches, self.eta_series, self.K)
-        return state.moved(x=x - alpha * (f_x - g.jacobian_vector(y, v)), y=y, v=v)
+    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+        k = int(torch.randint(self.K, (), generator=generator))
+        batches = lower_batches(problem, generator, k, self.full)
+        return state.moved(v=truncated(problem, state.x, state.y, f_y, batches, self.eta_series, self.K))

@@ -1,30 +1,24 @@
-"""The pieces that methods are made of: loops on y, estimates of v* = H^-1 r, and recursive momentum.
+"""The pieces that methods are made of: a double loop, estimates of v* = H^-1 r, and recursive momentum.
 
-    inner_loop     y <- y - beta grad_y g(x, y)                               one batch for each step
     neumann        eta sum_{q=0}^{Q} prod_{j=1}^{q} (I - eta H_j) r           one batch for each factor, Q of them
     truncated      K eta prod_{j=1}^{k} (I - eta H_j) r,   k uniform on 0..K-1   the same in expectation, with Q = K - 1
 
-With independent batches the last two have the mean  eta sum_{q=0}^{Q} (I - eta H)^q r = (I - (I - eta H)^{Q+1}) H^-1 r,
+With independent batches both have the mean  eta sum_{q=0}^{Q} (I - eta H)^q r = (I - (I - eta H)^{Q+1}) H^-1 r,
 so that the error of the mean is the tail (I - eta H)^{Q+1} H^-1 r. They need eta < 2 / L.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from bilevel_core.directions import Loss, grad_y, hessian_vector
+from bilevel_core.directions import Loss, hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.solver import State
-
-
-def inner_loop(problem: BilevelProblem, x: Tensor, y: Tensor, batches: Iterable[Any], beta: float) -> Tensor:
-    """Stochastic gradient descent on g(x, .), from y."""
-    for batch in batches:
-        y = y - beta * grad_y(problem.lower, x, y, batch)
-    return y
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
 def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
@@ -46,9 +40,25 @@ def truncated(
     return K * eta * r
 
 
-def uniform(generator: torch.Generator, K: int) -> int:
-    """k uniform on 0..K-1."""
-    return int(torch.randint(K, (), generator=generator))
+@method
+class DoubleLoop(Solver[State]):
+    """A method that takes several steps of y, then makes v in its own way, then takes one step of x."""
+
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    inner: int = option(5, COUNT, "steps of y for one of x")
+    full: bool = option(False, SWITCH, "whether every call sees the whole data")
+
+    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+        state = self.inner_loop(problem, state, lower_batches(problem, generator, self.inner, self.full))
+        f, g = losses(problem, state.x, draw(problem, generator, self.full))
+        f_x, f_y = f.gradients(state.y)
+        state = self.solve(problem, state, f_y, g, generator)
+        return self.move(problem, state, x=f_x - g.jacobian_vector(state.y, state.v))
+
+    @abstractmethod
+    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+        """The state with a v near H^-1 f_y; g is the lower loss on the draw of J."""
 
 
 class Pair(NamedTuple):
@@ -66,10 +76,12 @@ class PairState(State):
     h: Pair
 
 
-def remember_pair(state: State) -> PairState:
-    """A first state of the methods that estimate for x and y: no past yet."""
-    zero = Pair(torch.zeros_like(state.x), torch.zeros_like(state.y))
-    return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)
+class PairSolver(Solver[PairState]):
+    """A method that estimates for x and y; at first there is no past."""
+
+    def remember(self, state: State) -> PairState:
+        zero = Pair(torch.zeros_like(state.x), torch.zeros_like(state.y))
+        return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)
 
 
 Estimate = TypeVar("Estimate")

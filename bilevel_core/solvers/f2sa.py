@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
 
 
@@ -30,9 +30,9 @@ class F2SAState(State):
 
 @method
 class F2SA(Solver[F2SAState]):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Rate = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
+    gamma: Step = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
     multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "lambda, the price of the lower level")
     inner: int = option(5, COUNT, "steps of z and of y for one of x")
 
@@ -40,14 +40,13 @@ class F2SA(Solver[F2SAState]):
         return F2SAState(**vars(state), z=state.y)
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
-        x, y, z = state.x, state.y, state.z
-        alpha, beta, gamma, lam = self.at(state.t, "alpha", "beta", "gamma", "multiplier")
+        x, (lam,) = state.x, self.at(state.t, "multiplier")
         for batch in lower_batches(problem, generator, self.inner):
-            z = z - gamma * grad_y(problem.lower, x, z, batch)
+            d_z = grad_y(problem.lower, x, state.z, batch)
             upper, lower = draw(problem, generator)
-            y = y - beta * (grad_y(problem.upper, x, y, upper) + lam * grad_y(problem.lower, x, y, lower))
-        upper, lower = draw(problem, generator)
+            d_y = grad_y(problem.upper, x, state.y, upper) + lam * grad_y(problem.lower, x, state.y, lower)
+            state = self.move(problem, state, z=d_z, y=d_y)
+        y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
         (batch,) = lower_batches(problem, generator, 1)
         pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
-        d = grad_x(problem.upper, x, y, upper) + lam * pull
-        return state.moved(x=x - alpha * d, y=y, v=lam * (z - y), z=z)
+        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + lam * pull).moved(v=lam * (z - y))

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem, Samples
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.estimates import recursive_momentum
 from bilevel_core.solvers.solver import POSITIVE, UNIT, Solver, State, draw, method, option
 
@@ -61,9 +61,9 @@ class F3SAState(State):
 
 @method
 class F3SA(Solver[F3SAState]):
-    alpha: Rate = option(Power(0.1), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Rate = option(Power(0.5), POSITIVE, "step of z")
+    alpha: Step = option(Power(0.1), POSITIVE, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
+    gamma: Step = option(Power(0.5), POSITIVE, "step of z")
     multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "lambda, the price of the lower level")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
@@ -73,22 +73,21 @@ class F3SA(Solver[F3SAState]):
         return F3SAState(**vars(state), z=state.y, before=before, h_y=h_y, h_x=h_x)
 
     def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
-        eta, here, before = self.momentum_weight(state.t), Triple(state.x, state.y, state.z), state.before
-        alpha, beta, gamma, lam = self.at(state.t, "alpha", "beta", "gamma", "multiplier")
+        here, before = Triple(state.x, state.y, state.z), state.before
+        eta, (lam,) = self.momentum_weight(state.t), self.at(state.t, "multiplier")
 
         samples = draw(problem, generator)
         h_y = in_y(problem, here, samples)
         if eta < 1:
             h_y = recursive_momentum(h_y, state.h_y, in_y(problem, before, samples), eta)
-        z = state.z - gamma * h_y.g_at_z
-        y = state.y - beta * (h_y.f + lam * h_y.g)
+        state = self.move(problem, state, z=h_y.g_at_z, y=h_y.f + lam * h_y.g)
         # The x-estimators follow (x_t, y_{t+1}, z_{t+1}); their last point was (x_{t-1}, y_t, z_t).
         samples = draw(problem, generator)
-        h_x = in_x(problem, Triple(here.x, y, z), samples)
+        h_x = in_x(problem, Triple(here.x, state.y, state.z), samples)
         if eta < 1:
             h_x = recursive_momentum(h_x, state.h_x, in_x(problem, Triple(before.x, here.y, here.z), samples), eta)
-        x = state.x - alpha * (h_x.f + lam * h_x.g)
-        return state.moved(x=x, y=y, v=lam * (z - y), z=z, before=here, h_y=h_y, h_x=h_x)
+        state = self.move(problem, state, x=h_x.f + lam * h_x.g)
+        return state.moved(v=lam * (state.z - state.y), before=here, h_y=h_y, h_x=h_x)
 
 
 def in_y(problem: BilevelProblem, at: Triple, samples: Samples) -> InY:

@@ -21,7 +21,7 @@ import torch
 
 from bilevel_core.directions import Directions, Point, ThreeSamples, exact_at, project
 from bilevel_core.problem import BilevelProblem, Samples, check_vector
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.estimates import recursive_momentum
 from bilevel_core.solvers.solver import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option
 
@@ -36,9 +36,9 @@ class MomentumState(State):
 
 @method
 class FMBO(SingleLoop[MomentumState]):
-    alpha: Rate = option(Power(0.2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
-    lam: Rate = option(Power(0.5), POSITIVE, "step of v")
+    alpha: Step = option(Power(0.2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5), POSITIVE, "step of y")
+    lam: Step = option(Power(0.5), POSITIVE, "step of v")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
@@ -59,7 +59,7 @@ class FMBO(SingleLoop[MomentumState]):
         t, point = state.t, Point(state.x, state.y, state.v)
         for name, now, before in zip("xyv", point, state.before, strict=True):
             check_vector(name, now, like=before)
-        eta, (alpha, beta, lam, r_v) = self.momentum_weight(t), self.at(t, "alpha", "beta", "lam", "r_v")
+        eta = self.momentum_weight(t)
 
         # 1. The three directions here and at the previous point, on the same samples (only here when eta = 1).
         points = [point] if eta == 1 else [point, state.before]
@@ -67,5 +67,5 @@ class FMBO(SingleLoop[MomentumState]):
         # 2. Recursive momentum.
         h = recursive_momentum(d, state.h, then[0], eta) if then else d
         # 3. One step of each variable, all from the time-t point.
-        x, y, v = point
-        return state.moved(y=y - beta * h.y, v=project(v - lam * h.v, r_v), x=x - alpha * h.x, before=point, h=h)
+        state = self.move(problem, state, y=h.y, v=h.v, x=h.x)
+        return state.moved(v=project(state.v, self.r_v), before=point, h=h)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from bilevel_core.directions import ThreeSamples, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.estimates import recursive_momentum
 from bilevel_core.solvers.solver import POSITIVE, UNIT, SingleLoop, State, method, option
 
@@ -33,26 +33,24 @@ class FSLAState(State):
 
 @method
 class FSLA(SingleLoop[FSLAState]):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
     eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
     def remember(self, state: State) -> FSLAState:
         return FSLAState(**vars(state), x_before=state.x, h=torch.zeros_like(state.x))
 
     def update(self, problem: BilevelProblem, state: FSLAState, generator: torch.Generator) -> FSLAState:
-        x = state.x
-        alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
+        x, last_y, last_v = state.x, state.y, state.v
         samples = self.draw(problem, generator)
         three = samples if isinstance(samples, ThreeSamples) else (samples,)
         (_, g), (f_v, g_v), (f_x, g_x) = [losses(problem, x, each) for each in three] * (3 // len(three))
 
-        y = state.y - beta * g.grad_y(state.y)
-        v = state.v - lam * (g_v.hessian_vector(y, state.v) - f_v.grad_y(y))
-        h = f_x.grad_x(y) - g_x.jacobian_vector(y, v)
+        state = self.move(problem, state, y=g.grad_y(last_y))
+        state = self.move(problem, state, v=g_v.hessian_vector(state.y, last_v) - f_v.grad_y(state.y))
+        h = f_x.grad_x(state.y) - g_x.jacobian_vector(state.y, state.v)
         if (eta := self.momentum_weight(state.t)) < 1:
             f, g = losses(problem, state.x_before, three[-1])
-            before = f.grad_x(state.y) - g.jacobian_vector(state.y, state.v)
-            h = recursive_momentum(h, state.h, before, eta)
-        return state.moved(x=x - alpha * h, y=y, v=v, x_before=x, h=h)
+            h = recursive_momentum(h, state.h, f.grad_x(last_y) - g.jacobian_vector(last_y, last_v), eta)
+        return self.move(problem, state, x=h).moved(x_before=x, h=h)

@@ -15,28 +15,21 @@ from torch import Generator, Tensor
 
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import Pair, PairState, neumann, recursive_momentum, remember_pair
-from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, Solver, State, draw, lower_batches, method, option
+from bilevel_core.schedules import Power, Rate, Step
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, recursive_momentum
+from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
 @method
-class MRBO(Solver[PairState]):
-    alpha: Rate = option(Power(0.2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
+class MRBO(PairSolver):
+    alpha: Step = option(Power(0.2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5), POSITIVE, "step of y")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     Q: int = option(15, COUNT, "factors of the longest product in the sum")
     eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
 
-    def remember(self, state: State) -> PairState:
-        return remember_pair(state)
-
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, eta, (alpha, beta) = (
-            Pair(state.x, state.y),
-            self.momentum_weight(state.t),
-            self.at(state.t, "alpha", "beta"),
-        )
+        here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
         samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
@@ -48,4 +41,4 @@ class MRBO(Solver[PairState]):
         h, v = estimate(here)
         if eta < 1:
             h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
-        return state.moved(x=state.x - alpha * h.x, y=state.y - beta * h.y, v=v, before=here, h=h)
+        return self.move(problem, state, x=h.x, y=h.y).moved(v=v, before=here, h=h)

@@ -19,7 +19,6 @@ had a gradient, took a step on momentum alone: `coasting`. The perturbed copy go
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,22 +26,15 @@ from torch import Tensor
 
 from bilevel_core.directions import grad_y, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.adam import Adam
+from bilevel_core.schedules import Power, Rate, Rule, Step
+from bilevel_core.solvers.rules import Adam
 from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
-@dataclass(frozen=True)
-class PZOBOState(State):
-    """Also the moments of Adam on x."""
-
-    adam: Adam
-
-
 @method
-class PZOBO(Solver[PZOBOState]):
-    alpha: Rate = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(0.3, POSITIVE, "step of y")
+class PZOBO(Solver[State]):
+    alpha: Step = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(0.3, POSITIVE, "step of y")
     inner: int = option(8, COUNT, "steps of y for one of x")
     Q: int = option(5, COUNT, "directions in which x is perturbed")
     mu: Rate = option(0.01, POSITIVE, "how far x is perturbed")
@@ -54,49 +46,37 @@ class PZOBO(Solver[PZOBOState]):
         if self.coasting and not self.released:
             raise ValueError("PZOBO: coasting = True is a property of the released code, give released = True too")
 
-    def remember(self, state: State) -> PZOBOState:
-        return PZOBOState(**vars(state), adam=Adam.zeros(state.x if self.released else state.x[:0]))
+    def step_of(self, name: str) -> Step | None:
+        step = super().step_of(name)
+        return step if step is None or isinstance(step, Rule) or not self.released else Adam(step)
 
-    def update(self, problem: BilevelProblem, state: PZOBOState, generator: torch.Generator) -> PZOBOState:
-        x, (alpha, beta, mu) = state.x, self.at(state.t, "alpha", "beta", "mu")
+    def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
+        x, (mu,) = state.x, self.at(state.t, "mu")
         # 1. The lower level at x and at Q perturbed points, on the same batches.
         batches = list(lower_batches(problem, generator, self.inner))
-        y = self.solve(problem, x, state.y, batches, beta)
+        solved = self.solve(problem, state, batches)
         directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
-        moved = [self.solve(problem, x + mu * u, state.y, batches, beta, perturbed=True) for u in directions]
-        responses = [(y_moved - y) / mu for y_moved in moved]
+        moved = [self.solve(problem, state.moved(x=x + mu * u), batches, perturbed=True).y for u in directions]
+        responses = [(y - solved.y) / mu for y in moved]
         # 2. The hypergradient: the direct term, and the change of f through the response to each direction.
         f, _ = losses(problem, x, draw(problem, generator))
-        d, f_y = f.gradients(y)
+        d, f_y = f.gradients(solved.y)
         for u, response in zip(directions, responses, strict=True):
             d = d + (response @ f_y) * u / self.Q
         # 3. One step of x.
-        step, adam = state.adam.update(d) if self.released else (d, state.adam)
-        return state.moved(x=x - alpha * step, y=y, adam=adam)
+        return self.move(problem, solved, x=d)
 
-    def solve(
-        self,
-        problem: BilevelProblem,
-        x: Tensor,
-        y: Tensor,
-        batches: Sequence[Any],
-        beta: float,
-        perturbed: bool = False,
-    ) -> Tensor:
-        """The inner loop, with Adam in the released variant."""
-        adam = Adam.zeros(y)
+    def solve(self, problem: BilevelProblem, state: State, batches: Sequence[Any], perturbed: bool = False) -> State:
+        """The state after the inner loop; the released variant starts its Adam anew."""
+        if self.released and isinstance(adam := self.step_of("y"), Rule):
+            state = state.moved(memory=state.memory._replace(y=adam.start(state.y)))
         for i, batch in enumerate(batches):
             if self.coasting and perturbed and i > 0:
-                coast, adam = adam.update(torch.zeros_like(y))
-                y = y - beta * coast
-            step = grad_y(problem.lower, x, y, batch)
-            if self.released:
-                step, adam = adam.update(step)
+                state = self.move(problem, state, y=torch.zeros_like(state.y))
+            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
             if self.coasting and not perturbed:
-                coast, adam = adam.update(torch.zeros_like(y))
-                step = step + coast
-            y = y - beta * step
-        return y
+                state = self.move(problem, state, y=torch.zeros_like(state.y))
+        return state
 
     def direction(self, problem: BilevelProblem, x: Tensor, generator: torch.Generator) -> Tensor:
         """u: normal, or of unit norm in each block of x."""

@@ -13,17 +13,16 @@ from torch import Generator
 
 from bilevel_core.directions import exact
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.solver import POSITIVE, SingleLoop, State, method, option
 
 
 @method
 class SOBA(SingleLoop[State]):
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        alpha, beta, lam = self.at(state.t, "alpha", "beta", "lam")
         d = exact(problem, state.x, state.y, state.v, self.draw(problem, generator))
-        return state.moved(y=state.y - beta * d.y, v=state.v - lam * d.v, x=state.x - alpha * d.x)
+        return self.move(problem, state, y=d.y, v=d.v, x=d.x)

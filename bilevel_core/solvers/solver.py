@@ -1,19 +1,21 @@
-"""What all methods share: options that are checked, a state that holds everything, `init` and `step`."""
+"""What all methods share: options that are checked, a state that holds everything, `init`, `step` and `move`."""
 
 import inspect
+import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
 
 from bilevel_core.counting import count
-from bilevel_core.directions import ThreeSamples
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
-from bilevel_core.schedules import Rate, at
+from bilevel_core.directions import ThreeSamples, grad_y
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
+from bilevel_core.schedules import Rule, Step, is_number
 
 
 class Allowed(NamedTuple):
@@ -23,10 +25,11 @@ class Allowed(NamedTuple):
     test: Callable[[Any], bool]
 
 
-POSITIVE = Allowed("a positive number", lambda value: 0 < value < float("inf"))
-UNIT = Allowed("a number in [0, 1]", lambda value: 0 <= value <= 1)
-COUNT = Allowed("a whole number of at least 1", lambda value: isinstance(value, int) and value >= 1)
-RADIUS = Allowed("a positive number (inf: no projection)", lambda value: value > 0)
+POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
+UNIT = Allowed("a number in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
+SHARE = Allowed("a number in [0, 1)", lambda value: is_number(value) and 0 <= value < 1)
+COUNT = Allowed("a whole number of at least 1", lambda value: type(value) is int and value >= 1)
+RADIUS = Allowed("a positive number (inf: no projection)", lambda value: is_number(value) and value > 0)
 SWITCH = Allowed("True or False", lambda value: isinstance(value, bool))
 
 
@@ -46,6 +49,42 @@ def method(cls: type) -> Any:
     return made
 
 
+class Options:
+    """Fields that are checked when they are made. A `Rate` may be a schedule, a `Step` also a rule, others neither."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            given = getattr(self, f.name)
+            if f.metadata and callable(given) and f.type in (int, float, bool):
+                words = f.metadata["allowed"].words
+                raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, the same at every t, got {given!r}")
+            if f.metadata and not (isinstance(given, Rule) and f.type in (Step, "Step")):
+                self.at(0, f.name)
+
+    def at(self, t: int, *names: str) -> tuple[Any, ...]:
+        """The values of the named options at time t, each checked against what it allows."""
+        return tuple([self.value(name, t) for name in names])
+
+    def value(self, name: str, t: int) -> Any:
+        """The same of one option."""
+        given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
+        try:
+            value = given(t) if callable(given) else given
+        except Exception as error:
+            raise ValueError(f"{type(self).__name__}: {name} failed at t = {t} with {error!r}: {given!r}") from error
+        if allowed.test(value):
+            return value
+        when = f" at t = {t}" if callable(given) else ""
+        raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
+
+
+# The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
+STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}
+Memory = namedtuple("Memory", ("x", "y", "v", "z"), defaults=((), (), (), ()))
+
+
 @dataclass(frozen=True)
 class State:
     """A method between two steps. Nothing else is remembered anywhere, so equal states go on equally."""
@@ -55,56 +94,40 @@ class State:
     v: Tensor
     t: int
     rng: Tensor
+    memory: Memory = field(default=Memory(), kw_only=True)
 
     def moved(self, **changes: Any) -> Self:
         """The same with some of it changed."""
-        return replace(self, **changes)
+        return type(self)(**(vars(self) | changes))
 
 
 S = TypeVar("S", bound=State)
 
 
 @method
-class Solver(ABC, Generic[S]):
+class Solver(Options, ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
-
-    def __post_init__(self) -> None:
-        for f in fields(cast(Any, self)):
-            if "allowed" in f.metadata:
-                self.at(0, f.name)
-
-    def at(self, t: int, *names: str) -> tuple[Any, ...]:
-        """The values of the named options at time t, each checked against what it allows."""
-        return tuple(self._checked(name, getattr(self, name), t) for name in names)
 
     def momentum_weight(self, t: int) -> float:
         """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
-        return 1.0 if t == 0 else cast(float, self.at(t, "eta")[0])
-
-    def _checked(self, name: str, rate: Rate, t: int) -> float:
-        allowed: Allowed = cast(Any, self).__dataclass_fields__[name].metadata["allowed"]
-        try:
-            value = at(rate, t)
-            if allowed.test(value):
-                return value
-        except TypeError:
-            value = cast(float, rate)
-        when = f" at t = {t}" if callable(rate) else ""
-        raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value}{when}")
+        return 1.0 if t == 0 else self.value("eta", t)
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
         check_problem(problem, seed)
-        generator = torch.Generator().manual_seed(seed)
+        generator = seeded(seed)
         x0, y0 = problem.start(generator)
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
             if name not in start:
                 raise TypeError(f"init takes the points x, y and v, got {name}")
-            check_vector(name, given, like=start[name])
+            check_start(name, given, like=start[name])
             start[name] = given
+        check_start("project_x(x)", problem.project_x(start["x"]), like=start["x"])
         start = {name: point.detach().clone() for name, point in start.items()}
-        return self.remember(State(**start, t=0, rng=generator.get_state()))
+        rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
+        memory = Memory(**{name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()})
+        return self.remember(State(**start, t=0, rng=generator.get_state(), memory=memory))
 
     def remember(self, state: State) -> S:
         """Give the first state what this method remembers besides x, y and v."""
@@ -112,12 +135,44 @@ class Solver(ABC, Generic[S]):
 
     def step(self, problem: BilevelProblem, state: S) -> S:
         """One iteration: the state at t + 1."""
+        kind = type(self).remember.__annotations__.get("return")
+        if not isinstance(state, kind if isinstance(kind, type) else State):
+            raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
         generator = generator_at(state)
         return self.update(problem, state, generator).moved(t=state.t + 1, rng=generator.get_state())
 
     @abstractmethod
     def update(self, problem: BilevelProblem, state: S, generator: torch.Generator) -> S:
         """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
+
+    def move(self, problem: BilevelProblem, state: S, **directions: Tensor) -> S:
+        """The state with each variable that is named moved along its direction d, all from where they are.
+
+        z becomes z - rate d, or what a rule in the place of the rate makes of it; a new x is projected by the problem.
+        """
+        changes: dict[str, Any] = {}
+        for name, d in directions.items():
+            z, step = getattr(state, name), self.step_of(name)
+            if isinstance(step, Rule):
+                memory = changes.get("memory", state.memory)
+                if not getattr(memory, name):
+                    raise ValueError(f"{type(self).__name__} moves {name} by {step}, make the state by its own init")
+                z, kept = step.move(z, d, getattr(memory, name), state.t)
+                changes["memory"] = memory._replace(**{name: kept})
+            else:
+                z = z - self.value(STEPS[name], state.t) * d
+            changes[name] = problem.project_x(z) if name == "x" else z
+        return state.moved(**changes)
+
+    def step_of(self, name: str) -> Step | None:
+        """The rate or the rule that moves a variable, if this method has it."""
+        return getattr(self, STEPS[name], None)
+
+    def inner_loop(self, problem: BilevelProblem, state: S, batches: Iterable[Any]) -> S:
+        """Stochastic gradient descent on g(x, .): one step of y for each batch."""
+        for batch in batches:
+            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
+        return state
 
     def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
         """Columns of the history about the method itself: ||v||, so that one sees whether a projection is at work."""

@@ -11,40 +11,27 @@ with the same k and the same batches at both points. The paper has eta_series = 
 K - 1 H v on average, 2 J v (half at t = 0).
 """
 
+import torch
 from torch import Generator, Tensor
 
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import (
-    Pair,
-    PairState,
-    recursive_momentum,
-    remember_pair,
-    truncated,
-    uniform,
-)
-from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, Solver, State, draw, lower_batches, method, option
+from bilevel_core.schedules import Power, Rate, Step
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, recursive_momentum, truncated
+from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
 @method
-class SUSTAIN(Solver[PairState]):
-    alpha: Rate = option(Power(0.1), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5), POSITIVE, "step of y")
+class SUSTAIN(PairSolver):
+    alpha: Step = option(Power(0.1), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5), POSITIVE, "step of y")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     K: int = option(12, COUNT, "the product has fewer factors than this")
     eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
 
-    def remember(self, state: State) -> PairState:
-        return remember_pair(state)
-
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, eta, (alpha, beta) = (
-            Pair(state.x, state.y),
-            self.momentum_weight(state.t),
-            self.at(state.t, "alpha", "beta"),
-        )
-        k = uniform(generator, self.K)
+        here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
+        k = int(torch.randint(self.K, (), generator=generator))
         samples, batches = draw(problem, generator), list(lower_batches(problem, generator, k))
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
@@ -56,4 +43,4 @@ class SUSTAIN(Solver[PairState]):
         h, v = estimate(here)
         if eta < 1:
             h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
-        return state.moved(x=state.x - alpha * h.x, y=state.y - beta * h.y, v=v, before=here, h=h)
+        return self.move(problem, state, x=h.x, y=h.y).moved(v=v, before=here, h=h)

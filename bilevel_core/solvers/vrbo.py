@@ -18,26 +18,23 @@ from torch import Generator, Tensor
 
 from bilevel_core.directions import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers.estimates import Pair, PairState, neumann, remember_pair
-from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann
+from bilevel_core.solvers.solver import COUNT, POSITIVE, draw, lower_batches, method, option
 
 
 @method
-class VRBO(Solver[PairState]):
-    alpha: Rate = option(Power(0.4, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+class VRBO(PairSolver):
+    alpha: Step = option(Power(0.4, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
     inner: int = option(1, COUNT, "steps of y for one of x")
     period: int = option(3, COUNT, "steps from one fresh start of the estimates to the next")
     large: int = option(5, COUNT, "draws in a fresh start")
     Q: int = option(10, COUNT, "factors of the longest product in the sum")
     eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
 
-    def remember(self, state: State) -> PairState:
-        return remember_pair(state)
-
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, h, (alpha, beta) = Pair(state.x, state.y), state.h, self.at(state.t, "alpha", "beta")
+        here, h = Pair(state.x, state.y), state.h
 
         def estimates(*points: Pair) -> list[tuple[Pair, Tensor]]:
             """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
@@ -62,10 +59,9 @@ class VRBO(Solver[PairState]):
         if state.t % self.period == 0:
             fresh = [estimates(here)[0][0] for _ in range(self.large)]
             h = Pair(*(sum(parts[1:], parts[0]) / self.large for parts in zip(*fresh, strict=True)))
-        # 2. One step of x, then of y, the estimates carried along.
-        last, here = here, Pair(here.x - alpha * h.x, here.y)
-        h, v = carry(h, last, here)
-        for _ in range(self.inner):
-            last, here = here, Pair(here.x, here.y - beta * h.y)
+        # 2. One step of x, then `inner` of y, the estimates carried along.
+        for name in ("x", *["y"] * self.inner):
+            state = self.move(problem, state, **{name: getattr(h, name)})
+            last, here = here, Pair(state.x, state.y)
             h, v = carry(h, last, here)
-        return state.moved(x=here.x, y=here.y, v=v, before=here, h=h)
+        return state.moved(v=v, before=here, h=h)

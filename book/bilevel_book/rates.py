@@ -2,9 +2,9 @@
 
     A(T) = (1/T) sum_{t<T} ||grad Phi(x_t)||^2        the quantity of the theorems
 
-The long runs are those of `experiments/rate.toml`. All are on `Ripples`, with 8 copies, the seeds, for each noise and
-start. Every method has the exponents of its own theory and the same constants: 1/2 for the steps along f, 1 for the
-others.
+The long runs are those of `experiments/rate.toml`, on `Ripples`, and `experiments/rate_bent.toml`, on `Bent`, with 8
+copies, the seeds, for each noise and start. Every method has the exponents of its own theory and the same constants:
+1/2 for the steps along f, 1 for the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,15 +17,19 @@ import torch
 from torch import Tensor
 
 from bilevel_book import stored as results
+from bilevel_book.bent import Bent, InBall
 from bilevel_book.ripples import Ripples
 from bilevel_core import run
 from bilevel_core.experiments import sweep
-from bilevel_core.schedules import Power
-from bilevel_core.solvers import F2SA, F3SA, SOBA, FdeHBO
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers import F2SA, F3SA, SOBA
 from bilevel_core.solvers.solver import Solver, State
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3
+SAME_STEPS = "SOBA, 1/3"  # SOBA with FdeHBO's steps: what they do without momentum
+# The exponents of the steps of x, and of y and v.
+SOBAS = {"SOBA": (1 / 2, 1 / 2), CONTROL: (2 / 3, 1 / 2), SAME_STEPS: (1 / 3, 1 / 3)}
 # Every schedule is c (W + t)^-p. The longest step of v is then 4^-1/3, and times the largest curvature of a sample,
 # 1.5 * 1.5, it stays below 2: no method needs a ball.
 W = 4.0
@@ -53,10 +57,11 @@ class MeanThenFrozen:
         return max(1 / (1 + t), self.floor)
 
 
-def solver(method: str, frozen: float | None = None) -> Solver:
+def solver(method: str, frozen: float | None = None, delta: Rate = 0.1, radius: float = float("inf")) -> Solver:
     """The method with its schedules in t, or with constant steps: each schedule frozen at the time `frozen`.
 
-    With a frozen eta the first steps average all they have seen, eta_t = 1 / (1 + t), until eta is reached.
+    With a frozen eta the first steps average all they have seen, eta_t = 1 / (1 + t), until eta is reached. `delta` and
+    `radius`, of the ball of each copy, are for FdeHBO.
     """
 
     def rate(c: float, p: float) -> float | Power:
@@ -66,18 +71,19 @@ def solver(method: str, frozen: float | None = None) -> Solver:
     def eta(p: float) -> Callable[[int], float]:
         return Power(1.0, W - 1, p, cap=1.0) if frozen is None else MeanThenFrozen(Power(1.0, W, p)(frozen))
 
-    if method in ("SOBA", CONTROL):
-        return SOBA(alpha=rate(0.5, 2 / 3 if method == CONTROL else 1 / 2), beta=rate(1, 1 / 2), lam=rate(1, 1 / 2))
-    if method == "FdeHBO":  # without a ball: a norm of the whole stack would tie its copies together
+    if method in SOBAS:
+        of_x, of_yv = SOBAS[method]
+        return SOBA(alpha=rate(0.5, of_x), beta=rate(1, of_yv), lam=rate(1, of_yv))
+    if method == "FdeHBO":
         steps = {"alpha": rate(0.5, 1 / 3), "beta": rate(1, 1 / 3), "lam": rate(1, 1 / 3)}
-        return FdeHBO(**steps, eta=eta(2 / 3), delta=0.1, r_v=float("inf"))
+        return InBall(**steps, eta=eta(2 / 3), delta=delta, radius=radius)
     if method == "F3SA":
         steps = {"alpha": rate(0.5, 3 / 5), "beta": rate(0.5, 3 / 5), "gamma": rate(1, 2 / 5)}
         return F3SA(**steps, multiplier=rate(1, -1 / 5), eta=eta(4 / 5))
     if method == "F2SA":
         steps = {"alpha": rate(0.5, 5 / 7), "beta": rate(0.5, 5 / 7), "gamma": rate(1, 4 / 7)}
         return F2SA(**steps, multiplier=rate(1, -1 / 7), inner=1)
-    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL])}")
+    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL, SAME_STEPS])}")
 
 
 @dataclass(frozen=True)
@@ -90,14 +96,16 @@ class AveragedState(State):
 
 @dataclass(frozen=True, kw_only=True)
 class Averaged(Solver[AveragedState]):
-    """One of the methods on `Ripples`; a row of its history has A(t) for each copy."""
+    """One of the methods on a stack; a row of its history has A(t) for each copy, and how many v are at their ball."""
 
     method: str = "FdeHBO"
     frozen: float | None = None
+    delta: Rate = 0.1
+    radius: float = float("inf")
     solver: Solver = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", solver(self.method, self.frozen))
+        object.__setattr__(self, "solver", solver(self.method, self.frozen, self.delta, self.radius))
 
     def init(self, problem: Ripples, seed: int = 0, **given: Tensor | None) -> AveragedState:
         inner = self.solver.init(problem, seed, **given)
@@ -108,17 +116,33 @@ class Averaged(Solver[AveragedState]):
         return state.moved(x=inner.x, y=inner.y, v=inner.v, inner=inner, total=total)
 
     def measure(self, problem: Ripples, state: AveragedState) -> dict[str, float]:
-        return dict(zip(problem.names, (state.total / state.t).tolist(), strict=True))  # nan at t = 0
+        averages = dict(zip(problem.names, (state.total / state.t).tolist(), strict=True))  # nan at t = 0
+        at_the_ball = problem.each(state.v).norm(dim=1) > 0.999999 * self.radius
+        return averages | ({} if self.radius == float("inf") else {"at_the_ball": at_the_ball.double().mean().item()})
 
 
 class Stack(Ripples):
     """All pairs (noise, start), each with SEEDS copies, named so."""
 
     def __init__(self, noises: Sequence[float] = NOISES, starts: Sequence[float] = STARTS):
-        each = [(noise, start, seed) for noise in noises for start in starts for seed in range(SEEDS)]
-        noise, start, _ = zip(*each, strict=True)
-        super().__init__(len(each), noise=noise, start=start)
-        self.names = [copy_name(*which) for which in each]
+        noise, start, names = _stacked(noises, starts)
+        super().__init__(len(names), noise=noise, start=start)
+        self.names = names
+
+
+class BentStack(Bent):
+    """The same of `Bent`."""
+
+    def __init__(self, noises: Sequence[float] = NOISES, starts: Sequence[float] = STARTS):
+        noise, start, names = _stacked(noises, starts)
+        super().__init__(len(names), noise=noise, start=start)
+        self.names = names
+
+
+def _stacked(noises: Sequence[float], starts: Sequence[float]) -> tuple[list[float], list[float], list[str]]:
+    """The noise, the start and the name of each copy."""
+    each = [(noise, start, seed) for noise in noises for start in starts for seed in range(SEEDS)]
+    return [noise for noise, _, _ in each], [start for _, start, _ in each], [copy_name(*which) for which in each]
 
 
 def copy_name(noise: float, start: float, seed: int) -> str:

@@ -35,7 +35,7 @@ METHODS = {
     "FdeHBO": Look(BLUE, "-", "o"), "FMBO": Look(BLUE, "--", "o"),
     "SOBA": Look(SKY, "-", "s"), "FSLA": Look(PURPLE, "-", "s"), "AmIGO": Look(ORANGE, "--", "s"),
     "stocBiO": Look(ORANGE, "-", "^"), "MRBO": Look(RED, "-", "^"), "VRBO": Look(RED, ":", "^"),
-    "AID-FP": Look(GREEN, "--", "D"), "reverse": Look(GREEN, ":", "D"),
+    "AID-FP": Look(GREEN, "--", "D"), "AID-CG": Look(SKY, "--", "D"), "reverse": Look(GREEN, ":", "D"),
     "BSA": Look(GREY, ":", "v"), "SUSTAIN": Look(PURPLE, ":", "v"),
     "PZOBO-S": Look(BROWN, "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look(RED, "--", "X"),
     "alternating": Look(BLACK, "-", "d"),

@@ -8,20 +8,23 @@ import pytest
 import torch
 
 from bilevel_book import rates
+from bilevel_book.bent import Bent, InBall
 from bilevel_book.ripples import Ripples
-from bilevel_core import FMBO, Samples, hypergradient, run
+from bilevel_core import FMBO, FdeHBO, Samples, hypergradient, run
 from bilevel_core.directions import exact, finite_difference
 from bilevel_core.experiments import load, sweep
 
-METHODS = [*rates.CLAIMED, rates.CONTROL]
+STORED = [*rates.CLAIMED, rates.CONTROL]
+METHODS = [*STORED, rates.SAME_STEPS]
 
 
-class Alone(Ripples):
+class Alone(Bent):
     """One copy of a stack: it draws what the stack draws and keeps its own part."""
 
     def __init__(self, whole: Ripples, copy: int):
         self.whole, self.part = whole, slice(copy * whole.dim, (copy + 1) * whole.dim)
-        super().__init__(1, whole.dim, noise=whole.noise[self.part][0].item(), start=whole.x0[self.part][0].item())
+        noise, start = whole.noise[self.part][0].item(), whole.x0[self.part][0].item()
+        super().__init__(1, whole.dim, getattr(whole, "bend", 0.0), noise=noise, start=start)
 
     def sample(self, generator):
         return Samples(*(type(b)(*(entries[self.part] for entries in b)) for b in self.whole.sample(generator)))
@@ -151,12 +154,12 @@ def test_a_stack_has_all_pairs_and_says_which_copy_is_which():
 
 
 def test_the_file_has_the_noises_starts_and_horizons_of_the_chapter():
-    schedules, frozen = (load("rate").sizes["full"][kind] for kind in ("schedules", "frozen"))
+    schedules, frozen = (load("rate").sizes["protocol"][kind] for kind in ("schedules", "frozen"))
     assert schedules.problem == {"noises": list(rates.NOISES), "starts": list(rates.STARTS)}
     assert frozen.problem == {"noises": [rates.NOISE], "starts": list(rates.STARTS[1:])}
     assert schedules.every == rates.horizons(10, 1e5)
     assert frozen.every == rates.horizons(100, 1e4, per_decade=5)
-    assert [run.options["method"] for run in sweep("rate", "full", ["schedules"])] == METHODS
+    assert [run.options["method"] for run in sweep("rate", "protocol", ["schedules"])] == METHODS
 
 
 def test_horizons_are_even_on_a_logarithmic_axis():
@@ -225,20 +228,20 @@ def test_the_slopes_of_a_short_live_version(method, steepest, flattest, steps):
 
 
 def test_the_slopes_of_the_stored_long_version():
-    slopes = rates.slopes(methods=METHODS).set_index("method")
+    slopes = rates.slopes(methods=STORED).set_index("method")
     assert list(slopes.columns) == ["slope", "low", "high", "claimed"]
     assert -0.75 < slopes.slope["FdeHBO"] < -0.60
     assert -0.55 < slopes.slope["SOBA"] < -0.45
     assert -0.75 < slopes.slope[rates.CONTROL] < -0.60  # an echo: no theory gives SOBA this rate
     assert (slopes.low < slopes.slope).all()
     assert (slopes.slope < slopes.high).all()
-    for method in METHODS:
+    for method in STORED:
         runs = rates.stored("schedules", method)
         assert (runs.index[0], runs.index[-1], runs.shape[1]) == (100, 100_000, 8)
         assert (runs > 0).all(axis=None)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", STORED)
 def test_the_stored_schedules_are_what_the_code_makes(method):
     marks = rates.horizons(10, 1e5)[:15]
     again = rates.averages(rates.Stack(), method, marks)
@@ -260,7 +263,7 @@ def test_the_stored_frozen_runs_are_what_the_code_makes(method):
 
 
 def test_from_far_away_the_levels_stand_in_the_order_of_the_claims():
-    levels = rates.levels(10_000, methods=METHODS).set_index("method")
+    levels = rates.levels(10_000, methods=STORED).set_index("method")
     assert levels["mean"][list(rates.CLAIMED)].is_monotonic_increasing
     assert levels.high["FdeHBO"] < 0.5 * levels.low["SOBA"]
     assert levels.low[rates.CONTROL] > 4 * levels.high["SOBA"]
@@ -288,3 +291,84 @@ def test_the_best_frozen_schedule_is_inside_the_grid_and_moves_with_the_horizon(
 def test_a_run_that_is_not_stored_is_named():
     with pytest.raises(ValueError, match=r"no stored run of SOBA with noise 7 and start 0"):
         rates.stored("schedules", "SOBA", noise=7)
+
+
+# A lower level that is not quadratic
+
+
+@pytest.mark.parametrize("scale", [0.3, 20.0])
+def test_the_closed_forms_of_the_bent_problem(generator, scale):
+    problem = Bent(3, noise=0.5)
+    x = scale * torch.randn(12, generator=generator, dtype=torch.float64)
+    truth = hypergradient(problem, x)
+    torch.testing.assert_close(problem.y_star(x), truth.y, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(problem.v_star(x), truth.v, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(problem.hypergradient(x), truth.gradient, rtol=1e-8, atol=1e-8)
+    assert problem.each(problem.v_star(x)).norm(dim=1).max() <= problem.radius
+
+
+def test_the_bent_objective_has_one_stationary_point():
+    for a in (1.0, 1.5):
+        problem = Bent(1, dim=6001, mu=a, L=a)
+        slope = problem.hypergradient(torch.linspace(-60, 60, 6001, dtype=torch.float64))
+        assert (slope.sign().diff() != 0).sum() == 1
+
+
+def test_without_bend_it_is_ripples(generator):
+    bent, plain = Bent(2, bend=0.0), Ripples(2)
+    x, y, v = torch.randn(3, 8, generator=generator, dtype=torch.float64)
+    batch = plain.sample(generator)
+    for ours, theirs in zip(exact(bent, x, y, v, batch), exact(plain, x, y, v, batch), strict=True):
+        torch.testing.assert_close(ours, theirs)
+    torch.testing.assert_close(bent.hypergradient(x), plain.hypergradient(x))
+
+
+def test_the_error_of_its_differences_falls_with_the_square_of_delta(generator):
+    problem = Bent(2, start=0.5)
+    x, y = problem.start(generator)
+    v, batch = torch.randn(8, generator=generator, dtype=torch.float64), problem.sample(generator)
+    truth = exact(problem, x, y, v, batch).v
+    errors = [(finite_difference(problem, x, y, v, batch, delta).v - truth).norm() for delta in (0.02, 0.01)]
+    assert errors[0] > 1e-6
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.02)
+
+
+@pytest.mark.parametrize(("delta", "floor"), [(1.0, 1e-4), (10.0, 1e-2)])
+def test_a_fixed_delta_ends_where_the_hypergradient_is_not_zero(delta, floor):
+    problem = Bent(1, noise=0.0)
+    solver = InBall(alpha=0.03, beta=0.3, lam=0.3, eta=1.0, delta=delta)
+    reached = problem.squared_norm(walk(problem, solver, 2500).x).item()
+    assert floor / 10 < reached < floor
+
+
+def test_each_copy_has_its_own_ball():
+    whole = Bent(2, noise=2.0, start=(0.0, 20.0))
+    options = {"alpha": 0.1, "beta": 0.3, "lam": 0.5, "eta": 0.5, "delta": 0.1, "radius": 0.8}
+    together = walk(whole, InBall(**options), 12)
+    norms = whole.each(together.v).norm(dim=1)
+    assert norms.max() <= 0.8 * (1 + 1e-12)
+    assert norms[1].item() == pytest.approx(0.8)
+    for copy in range(2):
+        alone = Alone(whole, copy)  # the ball of one copy alone is FdeHBO's own
+        own = walk(alone, FdeHBO(**{k: v for k, v in options.items() if k != "radius"}, r_v=0.8), 12)
+        torch.testing.assert_close(whole.each(together.v)[copy], own.v, rtol=1e-9, atol=1e-9)
+
+
+def test_a_small_delta_is_fmbo():
+    problem = Bent(2, noise=0.5, start=2.0)
+    steps = {"alpha": 0.1, "beta": 0.3, "lam": 0.5, "eta": 0.5}
+    ours = walk(problem, InBall(**steps, delta=1e-4), 50)
+    theirs = walk(problem, FMBO(**steps, r_v=math.inf), 50)
+    torch.testing.assert_close(ours.x, theirs.x, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"bend": 1.0}, {"bend": -0.1}, {"width": 0.0}], ids=str)
+def test_bad_bends_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Bent(**wrong)
+
+
+def test_the_negative_control_has_the_steps_of_fdehbo():
+    ours, control = rates.solver("FdeHBO"), rates.solver(rates.SAME_STEPS)
+    for name in ("alpha", "beta", "lam"):
+        assert [ours.at(t, name) for t in (0, 10, 10_000)] == [control.at(t, name) for t in (0, 10, 10_000)]

@@ -58,7 +58,9 @@ def test_with_all_switches_off_the_problem_is_hyper_cleaning(correct, solver):
 
 @pytest.mark.parametrize(("switched", "name"), [(ReleasedStocBiO, "stocBiO"), (ReleasedMRBO, "MRBO")])
 def test_with_all_switches_off_the_methods_are_those_of_the_papers(switched, name):
-    mine, theirs = (run(Quadratic(noise=0.5), solver, steps=9, progress=False) for solver in (switched(), name))
+    mine, theirs = (
+        run(Quadratic(noise=0.5), solver, steps=9, progress=False) for solver in (switched(), SOLVERS[name]())
+    )
     assert torch.equal(mine.state.x, theirs.state.x)
     assert torch.equal(mine.state.y, theirs.state.y)
 
@@ -107,16 +109,16 @@ def test_batches_are_those_of_a_correct_run(renoised, correct):
 
 
 def test_a_run_begins_with_true_labels_and_can_be_repeated(renoised):
-    first, second = (run(renoised, "SOBA", steps=4, every=4, progress=False) for _ in range(2))
+    first, second = (run(renoised, SOLVERS["SOBA"](), steps=4, every=4, progress=False) for _ in range(2))
     assert first.history.wrong.tolist()[0] == 0
     assert 0 < first.history.wrong.tolist()[1] <= 4 * 5 / N
     assert torch.equal(first.state.y, second.state.y)
 
 
 def test_an_interrupted_run_goes_on_with_the_labels_it_had(renoised, tmp_path):
-    whole = run(renoised, "SOBA", steps=6, every=2, progress=False)
+    whole = run(renoised, SOLVERS["SOBA"](), steps=6, every=2, progress=False)
     for steps in (4, 6):
-        part = run(renoised, "SOBA", steps=steps, every=2, progress=False, checkpoint=tmp_path / "run.ckpt")
+        part = run(renoised, SOLVERS["SOBA"](), steps=steps, every=2, progress=False, checkpoint=tmp_path / "run.ckpt")
     times = ["cpu_seconds", "wall_seconds"]
     assert whole.history.drop(columns=times).equals(part.history.drop(columns=times))
     assert torch.equal(whole.state.y, part.state.y)
@@ -286,7 +288,7 @@ def test_a_seed_that_seeds_nothing(correct):
     torch.manual_seed(0)  # the global generator is left in a known state, and two runs still differ
 
     def end(problem):
-        return run(problem, "SOBA", seed=5, steps=2, every=2, progress=False).state.y
+        return run(problem, SOLVERS["SOBA"](), seed=5, steps=2, every=2, progress=False).state.y
 
     assert not torch.equal(end(unseeded), end(unseeded))
     assert torch.equal(end(correct), end(correct))
@@ -294,7 +296,7 @@ def test_a_seed_that_seeds_nothing(correct):
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_no_method_keeps_the_graph_of_past_steps(name):
-    state = run(Quadratic(noise=0.1), name, steps=3, progress=False).state
+    state = run(Quadratic(noise=0.1), SOLVERS[name](), steps=3, progress=False).state
     assert all(part.grad_fn is None and not part.requires_grad for part in (state.x, state.y, state.v))
 
 

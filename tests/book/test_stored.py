@@ -1,11 +1,14 @@
 """The results that come with the book: all of them, and nothing else."""
 
 import json
+import random
+from datetime import date
 
 import pytest
 
 from bilevel_book.paths import RESULTS
-from bilevel_core.experiments import names, sweep
+from bilevel_core.experiments import load, names, sweep, verify
+from bilevel_core.experiments.storing import facts_of
 
 COSTS = {f"cost/{name}.{end}" for name in ("table", "scaling", "slopes", "rejected") for end in ("csv", "json")}
 OTHERS = {"released/recorded.csv"} | COSTS  # ends of runs of the released code itself; what `make bench` measured
@@ -15,10 +18,17 @@ def test_every_file_is_that_of_a_run():
     files = {
         str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts
     }
-    runs = {
-        f"{name}/full/{run.name}.{end}" for name in names() for run in sweep(name, "full") for end in ("csv", "json")
-    }
-    assert {file for file in files if not file.endswith(".ckpt")} == runs | OTHERS
+    full, protocol = (
+        {
+            f"{name}/{size}/{run.name}.{end}"
+            for name in names()
+            if size in load(name).sizes
+            for run in sweep(name, size)
+            for end in ("csv", "json")
+        }
+        for size in ("full", "protocol")
+    )
+    assert {file for file in files if ".ckpt" not in file} - protocol == full | OTHERS  # the protocol is under way
 
 
 @pytest.mark.parametrize("name", names())
@@ -26,3 +36,17 @@ def test_every_run_names_its_commit(name):
     for path in (RESULTS / name / "full").rglob("*.json"):
         commit = json.loads(path.read_text())["commit"]
         assert len(commit) == 40, path  # of a tree without changes
+
+
+def test_stored_runs_are_what_the_code_gives():
+    """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
+    stored = [
+        (run, RESULTS / name / size)
+        for name in names()
+        for size in load(name).sizes
+        for run in sweep(name, size)
+        if "sha256" in (facts_of(run, RESULTS / name / size) or {})
+    ]
+    chosen = random.Random(str(date.today())).sample(stored, min(6, len(stored)))
+    wrong = [told for run, folder in chosen if (told := verify(run, folder))]
+    assert not wrong, "\n".join(wrong)

@@ -4,7 +4,7 @@ from torch import Generator
 
 from bilevel_core.directions import exact
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate
+from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, method, option
 
 
@@ -12,13 +12,12 @@ from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, method, o
 class MyMethod(Solver[State]):
     """SOBA with v moved twice a step."""
 
-    alpha: Rate = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Rate = option(Power(0.5, p=1 / 2), POSITIVE, "step of y and v")
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        x, y, v = state.x, state.y, state.v
-        alpha, beta = self.at(state.t, "alpha", "beta")
         for _ in range(2):
-            d = exact(problem, x, y, v, draw(problem, generator))
-            v = v - beta * d.v
-        return state.moved(x=x - alpha * d.x, y=y - beta * d.y, v=v)
+            d = exact(problem, state.x, state.y, state.v, draw(problem, generator))
+            state = self.move(problem, state, v=d.v)
+        return self.move(problem, state, x=d.x, y=d.y)

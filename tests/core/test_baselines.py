@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from bilevel_core import SOLVERS, run
+from bilevel_core import SOLVERS, hypergradient, run
 from bilevel_core.hypergradient import conjugate_gradients
 from bilevel_core.problems import Quadratic
-from bilevel_core.solvers.adam import Adam
 from bilevel_core.solvers.estimates import neumann
 from core.families import LogCosh, walk
 from core.my_method import MyMethod
@@ -48,6 +47,7 @@ STEP = {"alpha": 0.3, "beta": 0.3}
         ("AmIGO", STEP | {"lam": 0.3, "Q": 3}, lambda p: torch.linalg.inv(p.A)),
         ("stocBiO", STEP | {"Q": 2, "eta_series": 0.2}, lambda p: series(p, 2, 0.2)),
         ("AID-FP", STEP | {"K": 3, "eta_series": 0.2}, lambda p: series(p, 2, 0.2)),
+        ("AID-CG", STEP | {"K": 6, "tol": 1e-12}, lambda p: torch.linalg.inv(p.A)),  # as many as y has entries
         ("reverse", STEP | {"beta": 0.2, "inner": 5, "K": 3}, lambda p: series(p, 2, 0.2)),
         ("MRBO", STEP | {"Q": 2, "eta_series": 0.2, "eta": 0.5}, lambda p: series(p, 2, 0.2)),
         ("VRBO", STEP | {"Q": 2, "eta_series": 0.2, "large": 2}, lambda p: series(p, 2, 0.2)),
@@ -150,6 +150,40 @@ def test_a_long_neumann_sum_is_what_conjugate_gradients_find():
     f_y = state.y - problem.c
     v = conjugate_gradients(lambda p: problem.A @ p, f_y, 1e-13)
     torch.testing.assert_close(state.v, v, rtol=1e-10, atol=1e-10)
+
+
+def test_aid_cg_follows_the_hypergradient():
+    """On the whole data and from y*, its step of x is -alpha grad Phi, if conjugate gradients are not cut short."""
+    problem, options = LogCosh(noise=0.5), {"alpha": 1.0, "beta": 1e-13, "inner": 1, "full": True}
+    truth = hypergradient(problem, problem.x0, tol=1e-13)
+    samples = problem.full()
+    f_y, H = problem.f_y(problem.x0, truth.y, samples.upper), problem.H(problem.x0, truth.y, samples.lower)
+
+    def after_a_step(**more):
+        solver = SOLVERS["AID-CG"](**options, **more)
+        return solver.step(problem, solver.init(problem, y=truth.y))
+
+    whole = after_a_step(K=4, tol=1e-12)  # as many as y has entries
+    torch.testing.assert_close(problem.x0 - whole.x, truth.gradient, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(whole.v, truth.v, rtol=1e-10, atol=1e-10)
+    one = after_a_step(K=1)
+    torch.testing.assert_close(one.v, f_y * (f_y @ f_y) / (f_y @ H @ f_y))  # the best on the line of f_y
+    torch.testing.assert_close(
+        problem.x0 - one.x,
+        problem.f_x(problem.x0, truth.y, samples.upper) - problem.J(problem.x0, truth.y, samples.lower) @ one.v,
+    )
+    early = after_a_step(K=100, tol=0.2)
+    assert 0.01 < (H @ early.v - f_y).norm() / f_y.norm() <= 0.2
+
+
+def test_aid_cg_stops_where_the_lower_level_bends_down():
+    """A saddle gives the last v that was found, not an error: the batch of a step may well be one."""
+    problem = Quadratic(dim_x=2, dim_y=3)
+    problem.A = torch.diag(torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64))
+    solver = SOLVERS["AID-CG"](inner=1, beta=1e-13)
+    assert torch.equal(
+        solver.step(problem, solver.init(problem, y=problem.c + torch.eye(3).double()[1])).v, problem.b * 0
+    )
 
 
 @pytest.mark.parametrize("K", [1, 4, 7])
@@ -293,22 +327,10 @@ def test_vrbo_carries_an_exact_estimate_exactly():
         torch.testing.assert_close(state.h.y, problem.g_y(*at, samples.lower), rtol=1e-9, atol=1e-9)
 
 
-def test_our_adam_is_that_of_torch():
-    x = torch.linspace(-1, 1, 5, dtype=torch.float64)
-    theirs = x.clone().requires_grad_()
-    optimiser, ours = torch.optim.Adam([theirs], lr=0.1), Adam.zeros(x)
-    for t in range(6):
-        theirs.grad = torch.sin(theirs.detach() * t)
-        direction, ours = ours.update(torch.sin(x * t))
-        optimiser.step()
-        x = x - 0.1 * direction
-        torch.testing.assert_close(x, theirs.detach(), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize("coasting", [False, True])
 def test_the_two_semantics_of_zero_grad(coasting):
     """One torch Adam holds both copies of y and is stepped for each in turn, as in the released code."""
-    problem, solver = LogCosh(noise=0.5), SOLVERS["PZOBO-S"](released=True, coasting=coasting)
+    problem, solver = LogCosh(noise=0.5), SOLVERS["PZOBO-S"](beta=0.1, released=True, coasting=coasting)
     draws = torch.Generator().manual_seed(3)
     batches, points = [problem.sample(draws).lower for _ in range(6)], (problem.x0, problem.x0 + 0.3)
     copies = [problem.y0.clone().requires_grad_() for _ in points]
@@ -319,8 +341,13 @@ def test_the_two_semantics_of_zero_grad(coasting):
             y.grad = problem.g_y(x, y.detach(), batch)
             optimiser.step()  # moves the other copy too, unless its gradient is None
     for x, y, perturbed in zip(points, copies, (False, True), strict=True):
-        ours = solver.solve(problem, x, problem.y0, batches, 0.1, perturbed)
-        torch.testing.assert_close(ours, y.detach(), rtol=1e-10, atol=1e-10)
+        ours = solver.solve(problem, solver.init(problem, x=x), batches, perturbed).y
+        torch.testing.assert_close(ours, y.detach(), rtol=1e-12, atol=1e-12)
+
+
+def test_the_released_pzobo_has_one_adam_for_x_and_a_fresh_one_for_every_inner_loop():
+    state = walk(LogCosh(), SOLVERS["PZOBO-S"](released=True, inner=3), 2)
+    assert (state.memory.x.k, state.memory.y.k) == (2, 3)
 
 
 def test_coasting_belongs_to_the_released_code():

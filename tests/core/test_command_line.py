@@ -52,9 +52,33 @@ def test_results_are_kept_in_the_current_folder(small, tmp_path, capsys, monkeyp
         (["reproduce", "SMALL", "--size", "huge"], "unknown size of small 'huge'; known are smoke"),
         (["reproduce", "SMALL", "--jobs", "0"], "--jobs must be at least 1, got 0"),
         (["report", "SMALL"], "small.toml --size smoke --results FOLDER` first"),
+        (["verify", "SMALL"], "main/SOBA_0 is not stored in FOLDER"),
+        (["calibrate", "SMALL", "--size", "huge"], "unknown size of small 'huge'; known are smoke"),
     ],
 )
 def test_what_cannot_be_done_is_explained(small, tmp_path, capsys, given, message):
     folder = str(tmp_path / "nothing")
     assert main([small if part == "SMALL" else part for part in given] + ["--results", folder]) == 2
-    assert message.replace("FOLDER", folder) in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert message.replace("FOLDER", folder) in told.err + told.out
+
+
+def test_results_that_are_a_file_are_told(small, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert main(["reproduce", small, "--results", str(tmp_path / "file")]) == 2
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_a_stored_run_that_the_code_no_longer_gives_is_named(small, tmp_path, capsys):
+    folder = str(tmp_path / "results")
+    main(["reproduce", small, "--results", folder])
+    assert main(["verify", small, "--results", folder]) == 0
+    assert "4 of 4 runs" in capsys.readouterr().out
+    path = tmp_path / "results" / "small" / "smoke" / "main" / "SOBA_1.json"
+    path.write_text(path.read_text().replace('"sha256"', '"old"'))
+    csv = path.with_suffix(".csv")
+    csv.write_text(csv.read_text().replace("0.", "1."))
+    assert main(["verify", small, "--results", folder, "--group", "main"]) == 2
+    told = capsys.readouterr()
+    assert "main/SOBA_1: the code no longer gives its first rows" in told.out
+    assert "1 of 2 runs" in told.out

@@ -17,10 +17,10 @@ METHODS = dict(SOLVERS) | {"MyMethod": MyMethod}
 NO_BILEVEL = {"alternating"}
 
 
-def test_the_names_are_those_of_the_paper_and_the_control():
+def test_the_names_are_those_of_the_paper_the_control_and_one_more():
     assert set(SOLVERS) == {
         "FdeHBO", "FMBO", "SOBA", "FSLA", "AID-FP", "reverse", "stocBiO", "BSA", "AmIGO", "MRBO", "VRBO", "SUSTAIN",
-        "PZOBO-S", "F2SA", "F3SA", "alternating",
+        "PZOBO-S", "F2SA", "F3SA", "alternating", "AID-CG",
     }  # fmt: skip
 
 
@@ -37,6 +37,8 @@ def test_the_names_are_those_of_the_paper_and_the_control():
     [
         ("FSLA", {}, (2, 3, 1, 1), (2, 4, 1, 2)),
         ("AID-FP", {"inner": 3, "K": 4}, (3 + 2 + 3, 5, 3, 1), (8, 5, 3, 1)),
+        ("AID-CG", {"inner": 3, "K": 4}, (3 + 2, 5, 4, 1), (5, 5, 4, 1)),
+        ("AID-CG", {"inner": 3, "K": 99, "tol": 1e-9}, (5, 5, 10, 1), (5, 5, 10, 1)),  # H has 10 eigenvalues
         ("reverse", {"inner": 5, "K": 4}, (7, 7, 3, 4), (7, 7, 3, 4)),
         ("stocBiO", {"inner": 3, "Q": 4}, (9, 5, 4, 1), (9, 5, 4, 1)),
         ("BSA", {"inner": 3, "K": 1}, (5, 5, 0, 1), (5, 5, 0, 1)),
@@ -95,10 +97,9 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
     with counting() as calls:
         walk(Quadratic(), solver, 7)
     problem = Ticking(when=calls.samples // 3, what=interrupt)  # somewhere in the middle
-    problem.__class__ = type("Quadratic", (Ticking,), {})
     part = run(problem, solver, 3, **options, checkpoint=tmp_path / "run.ckpt")
     assert part.stop == "interrupted"
-    resumed = run(Quadratic(noise=0.5), solver, 3, **options, checkpoint=tmp_path / "run.ckpt")
+    resumed = run(Ticking(), solver, 3, **options, checkpoint=tmp_path / "run.ckpt")
     assert torch.equal(whole.state.x, resumed.state.x)
     assert torch.equal(whole.state.y, resumed.state.y)
     assert torch.equal(whole.state.v, resumed.state.v)
@@ -137,7 +138,7 @@ def test_full_batches_are_the_whole_data():
         ("reverse", {"inner": 3, "K": 4}, "K must be at most inner = 3"),
         ("F2SA", {"multiplier": -1.0}, "multiplier must be a positive number"),
         ("PZOBO-S", {"mu": 0.0}, "mu must be a positive number"),
-        ("AID-FP", {"full": "no"}, "full must be True or False, got no"),
+        ("AID-FP", {"full": "no"}, "full must be True or False, got 'no'"),
     ],
 )
 def test_bad_options_are_refused(name, options, message):

@@ -1,11 +1,20 @@
+"""Two networks as a problem; what is refused stands in inputs/modules.toml."""
+
+import random
+
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
-from torch.utils.data import TensorDataset
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
 
 from bilevel_core import FdeHBO, from_modules, hypergradient, run
-from bilevel_core.directions import exact
+from bilevel_core.batches import Labelled, Reader
+from bilevel_core.directions import exact, grad_x
+from bilevel_core.modules import Modules
 
 
 def data(n, generator):
@@ -34,13 +43,6 @@ def test_the_losses_and_gradients_are_those_of_the_modules(parts, generator):
     torch.testing.assert_close(problem.upper(x, y, samples.upper), loss(inner(outer(inputs)), targets))
     assert problem.size(samples.upper) == 8
     assert problem.size(problem.full().lower) == 30
-
-
-def test_datasets_and_tensors_are_the_same(parts, generator):
-    tensors = from_modules(*parts)
-    datasets = from_modules(*parts[:3], TensorDataset(*parts[3]), TensorDataset(*parts[4]))
-    x, y = tensors.start(generator)
-    assert tensors.evaluate(x, y) == datasets.evaluate(x, y)
 
 
 def test_the_modules_are_left_alone(parts):
@@ -83,22 +85,381 @@ def test_regression_with_a_closed_form_lower_level(generator):
     torch.testing.assert_close(hypergradient(problem, x).y, expected, rtol=1e-9, atol=1e-9)
 
 
-def test_layers_that_are_not_functions_of_weights_and_batch_are_refused(parts):
+# Parameters
+
+
+def test_frozen_parameters_and_buffers_stay_as_they_are(parts, generator):
+    """A frozen layer is a constant of the features: x has neither its weights nor a slope through other ones."""
     outer, inner, *rest = parts
-    with pytest.raises(ValueError, match="outer module holds Dropout in training mode"):
-        from_modules(nn.Sequential(outer, nn.Dropout(0.5)), inner, *rest)
-    with pytest.raises(ValueError, match="inner module holds BatchNorm1d in training mode"):
-        from_modules(outer, nn.Sequential(nn.BatchNorm1d(5), inner), *rest)
-    from_modules(outer, nn.Sequential(nn.BatchNorm1d(5), inner).eval(), *rest)
+    norm = nn.BatchNorm1d(5).eval()
+    norm.running_mean.normal_(generator=generator)
+    deep = nn.Sequential(nn.Linear(4, 4), outer, norm)
+    deep[0].requires_grad_(False)
+    inner.bias.requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in deep.state_dict().items()}
+    problem = from_modules(deep, inner, *rest, batch_size=8)
+    assert list(problem.outer.shapes) == ["1.0.weight", "1.0.bias", "2.weight", "2.bias"]
+    state = run(problem, FdeHBO(), steps=5, progress=False).state
+    assert (len(state.x), len(state.y)) == (5 * 4 + 5 + 5 + 5, 3 * 5)
+    learned, _ = problem.load(state.x, state.y)
+    after = learned.state_dict()
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    assert still == {name for name in before if name.startswith("0.") or "running" in name or "batches" in name}
 
 
-def test_bad_input_is_refused(parts):
+def test_the_learned_weights_go_back_into_the_modules(parts, generator):
+    outer, inner, loss, upper_data, _ = parts
+    problem = from_modules(*parts, dtype=torch.float64)
+    state = run(problem, FdeHBO(), steps=3, progress=False).state
+    assert problem.load(state.x, state.y) == (outer, inner)
+    assert outer[0].weight.dtype == torch.float32
+    inputs, targets = upper_data
+    torch.testing.assert_close(
+        loss(inner(outer(inputs)), targets).item(), problem.evaluate(state.x, state.y)["upper_loss"]
+    )
+    before = [p.clone() for p in outer.parameters()]
+    with pytest.raises(ValueError, match=r"inner takes 18 numbers \(weight \(3, 5\), bias \(3,\)\), got 17"):
+        problem.load(state.x + 1, state.y[1:])
+    assert all(map(torch.equal, before, outer.parameters()))  # not half of it
+
+
+def test_tied_weights_are_one_part_of_x(generator):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Linear(4, 4)
+            self.two = self.one
+
+        def forward(self, inputs):
+            return self.two(torch.tanh(self.one(inputs)))
+
+    problem = from_modules(Tied(), nn.Linear(4, 3), cross_entropy, data(9, generator), data(9, generator))
+    assert len(problem.start(generator)[0]) == 20
+
+
+# What layers may do
+
+
+QUIET = {
+    "dropout": lambda: nn.Dropout(0.5).eval(),
+    "batch norm": lambda: nn.BatchNorm1d(5).eval(),
+    "batch norm of the batch alone": lambda: nn.BatchNorm1d(5, track_running_stats=False),
+    "spectral norm": lambda: spectral_norm(nn.Linear(5, 5)).eval(),
+    "a transformer": lambda: nn.TransformerEncoderLayer(5, 1, 7, batch_first=True).eval(),
+    "a mask of infinities": lambda: Masked(),
+}
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.tensor([0.0, 0.0, 0.0, 0.0, -torch.inf]))
+
+    def forward(self, inputs):
+        return torch.softmax(inputs + self.mask, 1)
+
+
+@pytest.mark.parametrize("layer", QUIET.values(), ids=QUIET)
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+def test_layers_that_are_functions_of_their_inputs_are_allowed(parts, layer):
+    outer, inner, *rest = parts
+    torch.manual_seed(1)
+    problem = from_modules(nn.Sequential(outer, layer()), inner, *rest, batch_size=8)
+    runs = [run(problem, FdeHBO(), steps=4, progress=False).state for _ in range(2)]
+    assert torch.equal(runs[0].x, runs[1].x)
+
+
+def test_a_power_iteration_that_has_converged_remembers_all_the_same(parts):
+    """Spectral norm finds its vectors when it is made, and only another matrix shows that it will lag behind."""
+    outer, inner, *rest = parts
+    for _ in range(2):
+        layer = spectral_norm(nn.Linear(5, 5), n_power_iterations=200)
+        layer.parametrizations.weight[0].n_power_iterations = 1
+        with pytest.raises(
+            ValueError, match=r"outer\.1\.parametrizations\.weight\.0 \(_SpectralNorm\) is random or remembers"
+        ):
+            from_modules(nn.Sequential(outer, layer), inner, *rest)
+
+
+def test_making_a_problem_and_drawing_leave_the_global_generators_alone(parts):
+    def standing():
+        return torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()  # noqa: NPY002
+
+    found = []
+    for kinds in ([], [KINDS["noise of all kinds"], KINDS["a stream"]]):
+        torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        for kind in kinds:
+            problem = from_modules(*parts[:3], *kind(*parts[3:]))
+            problem.sample(torch.Generator())
+        found.append(standing())
+    assert found[0] == found[1]
+
+
+# Data of every kind
+
+
+class Examples(Dataset):
+    """Rows of a pair of tensors, changed by a transform whenever they are read."""
+
+    def __init__(self, pair, transform=lambda inputs, target: (inputs, target)):
+        self.pair, self.transform = pair, transform
+
+    def __len__(self):
+        return len(self.pair[0])
+
+    def __getitem__(self, i):
+        return self.transform(*(part[i] for part in self.pair))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.randn(4), random.randrange(3)
+
+
+def jitter(inputs, target):
+    shift = torch.randn(4) + float(np.random.rand()) + random.random()  # noqa: NPY002
+    return inputs + shift, target
+
+
+def both(kind):
+    return lambda upper, lower: (kind(upper), kind(lower))
+
+
+def as_dict(inputs, target):
+    return {"input": inputs, "label": target}
+
+
+SAME = {
+    "tensors": both(lambda pair: pair),
+    "numpy arrays": both(lambda pair: tuple(part.numpy() for part in pair)),
+    "numpy arrays of doubles": both(lambda pair: (pair[0].double().numpy(), pair[1].numpy())),
+    "a frame and a series": both(lambda pair: (pd.DataFrame(pair[0].numpy()), pd.Series(pair[1].numpy()))),
+    "lists of numbers": both(lambda pair: tuple(part.tolist() for part in pair)),
+    "a TensorDataset": both(lambda pair: TensorDataset(*pair)),
+    "a Dataset": both(Examples),
+    "a list of examples": both(lambda pair: list(zip(*pair, strict=True))),
+    "a DataLoader": both(lambda pair: DataLoader(Examples(pair), 256, shuffle=True)),
+}
+KINDS = SAME | {
+    "a DataLoader that collates": both(
+        lambda pair: DataLoader(Examples(pair), 8, collate_fn=lambda b: default_collate(b))
+    ),
+    "noise of all kinds": both(lambda pair: Examples(pair, jitter)),
+    "a DataLoader of noise": both(lambda pair: DataLoader(Examples(pair, jitter), 8)),
+    "a stream": lambda upper, lower: (Stream(), lower),
+    "a DataLoader of a stream": lambda upper, lower: (DataLoader(Stream(), 8), Examples(lower, jitter)),
+}
+
+
+@pytest.mark.parametrize("kind", SAME.values(), ids=SAME)
+def test_data_that_never_changes_is_kept_and_makes_the_same_problem(parts, kind):
+    tensors, other = from_modules(*parts), from_modules(*parts[:3], *kind(*parts[3:]))
+    assert isinstance(other.upper_data, Labelled)
+    runs = [run(problem, FdeHBO(), steps=3, progress=False) for problem in (tensors, other)]
+    assert torch.equal(runs[0].state.x, runs[1].state.x)
+    assert runs[0].history["upper_loss"].tolist() == runs[1].history["upper_loss"].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_a_run_that_was_interrupted_goes_on_as_if_it_had_not_been(parts, kind, tmp_path, monkeypatch):
+    """Whatever happened to the global generators in the meantime."""
+    monkeypatch.setattr("bilevel_core.batches.MOST", 50)  # of the stream, to be read for every row
+
+    def go(draws=10**6, path=None):
+        torch.manual_seed(draws)
+        np.random.seed(draws)  # noqa: NPY002
+        random.seed(draws)
+        problem = from_modules(*parts[:3], *kind(*parts[3:]))
+        left, draw = iter(range(draws)), Modules.sample
+
+        def sample(self, generator):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return draw(self, generator)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Modules, "sample", sample)
+            return run(problem, FdeHBO(), seed=3, steps=6, every=2, progress=False, checkpoint=path)
+
+    whole = go()
+    assert go(5, tmp_path / "run.ckpt").stop == "interrupted"
+    resumed = go(path=tmp_path / "run.ckpt")
+    assert resumed.state.t == 6
+    for name in ("x", "y", "v", "rng"):
+        assert torch.equal(getattr(whole.state, name), getattr(resumed.state, name)), name
+    columns = ["step", "samples", "upper_loss", "lower_loss"]
+    assert whole.history[columns].equals(resumed.history[columns])
+
+
+def test_augmentations_are_drawn_anew_at_every_draw(parts):
+    """Noise of mean 1 around each example: two draws of it differ, and their mean is its own plus 1."""
+    (inputs, targets), lower_data = parts[3:]
+    problem = from_modules(*parts[:3], Examples((inputs, targets), jitter), lower_data, batch_size=2000)
+    batch, again = (problem.sample(torch.Generator().manual_seed(5)).upper for _ in range(2))
+    assert problem.size(batch) == 2000
+    assert torch.equal(batch.targets, targets[batch.places])
+    shift = batch.inputs - inputs[batch.places]
+    first = shift[batch.places == 0]
+    assert first.std(0).min() > 0.7
+    assert (shift.mean(0) - 1).abs().max() < 4 * (1 + 2 / 12) ** 0.5 / 2000**0.5
+    assert torch.equal(batch.inputs, again.inputs)  # the same seed, the same noise
+
+
+def test_a_rare_augmentation_is_found_too(parts):
+    """Nothing moves in the first 39 examples."""
+
+    class Rare(Examples):
+        def __getitem__(self, i):
+            inputs, target = super().__getitem__(i)
+            return inputs + torch.randn(4) * (i == 39) if i == 39 else inputs, target
+
+    problem = from_modules(*parts[:3], Rare(parts[3]), parts[4], batch_size=8)
+    assert isinstance(problem.upper_data, Reader)
+
+
+def test_data_that_is_not_to_be_kept_is_read_at_every_draw(parts, generator):
+    reads = []
+
+    class Watched(Examples):
+        def __getitem__(self, i):
+            reads.append(i)
+            return super().__getitem__(i)
+
+    problem = from_modules(*parts[:3], Watched(parts[3]), Watched(parts[4]), batch_size=5, keep=False)
+    assert len(reads) <= 2 * 4 * 8  # never all of it
+    reads.clear()
+    samples = problem.sample(generator)
+    assert reads == [*samples.upper.places.tolist(), *samples.lower.places.tolist()]
+    assert torch.equal(samples.upper.inputs, parts[3][0][samples.upper.places])
+    x, y = problem.start(generator)
+    assert problem.evaluate(x, y) == from_modules(*parts).evaluate(x, y)
+
+
+def test_a_stream_is_opened_at_every_draw(parts, generator):
+    problem = from_modules(*parts[:3], Stream(), parts[4], batch_size=8)
+    draws = [problem.sample(generator).upper for _ in range(3)]
+    assert all(draw.inputs.shape == (8, 4) for draw in draws)
+    assert len({tuple(row) for draw in draws for row in draw.inputs.tolist()}) == 24
+    full = problem.full().upper
+    assert problem.size(full) == 10_000
+    assert problem.full().upper is full
+
+
+def test_the_batch_size_is_that_of_the_loaders(parts, generator):
+    loaders = [DataLoader(TensorDataset(*pair), 7) for pair in parts[3:]]
+    assert problem_size(from_modules(*parts[:3], *loaders)) == 7
+    assert problem_size(from_modules(*parts[:3], *loaders, batch_size=3)) == 3
+    assert problem_size(from_modules(*parts)) == 256
+
+
+def problem_size(problem):
+    samples = problem.sample(torch.Generator())
+    return problem.size(samples.upper)
+
+
+def test_examples_may_be_dicts_and_inputs_nests(parts, generator):
     outer, inner, loss, upper_data, lower_data = parts
-    with pytest.raises(ValueError, match="inner module has no parameters"):
-        from_modules(outer, nn.Identity(), loss, upper_data, lower_data)
-    with pytest.raises(ValueError, match="lower_data must be a Dataset"):
-        from_modules(outer, inner, loss, upper_data, (lower_data[0], lower_data[1][:5]))
-    with pytest.raises(ValueError, match="batch_size must be"):
-        from_modules(*parts, batch_size=0)
-    with pytest.raises(ValueError, match="ridge must not be negative"):
-        from_modules(*parts, ridge=-1.0)
+    plain = from_modules(*parts, batch_size=6)
+
+    class ByName(nn.Sequential):
+        def forward(self, batch):
+            return super().forward(batch["input"])
+
+    class First(nn.Sequential):
+        def forward(self, pair):
+            return super().forward(pair[0] + 0 * pair[1][:, None])
+
+    def by_name(prediction, batch):
+        return loss(prediction, batch["label"])
+
+    dicts = [Examples(pair, as_dict) for pair in (upper_data, lower_data)]
+    whole = [as_dict(*pair) for pair in (upper_data, lower_data)]
+    nests = [((pair[0], torch.arange(len(pair[0]))), pair[1]) for pair in (upper_data, lower_data)]
+    x, y = plain.start(generator)
+    samples = plain.sample(generator)
+    for problem in (
+        from_modules(ByName(*outer), inner, by_name, *dicts, batch_size=6),
+        from_modules(ByName(*outer), inner, by_name, *whole, batch_size=6),
+        from_modules(First(*outer), inner, loss, *nests, batch_size=6),
+    ):
+        for level, batch in samples._asdict().items():
+            assert torch.equal(getattr(problem, level)(x, y, batch), getattr(plain, level)(x, y, batch))
+        assert problem.evaluate(x, y) == plain.evaluate(x, y)
+
+
+# The loss
+
+
+class Weights(nn.Module):
+    """One weight for each example of the lower data."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(n))
+
+    def forward(self, index):
+        return self.logits[index].sigmoid()
+
+
+def weighted(prediction, target, index, outer):
+    return (outer(index) * cross_entropy(prediction, target, reduction="none")).mean()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_weights_of_data_are_learned_by_a_loss_that_takes_index_and_outer(parts, generator, keep):
+    """Data cleaning: f is the mean loss of the head, g the weighted one, whose slope in x is at its own examples."""
+    upper_data, lower_data = parts[3:]
+    head, sets = nn.Linear(4, 3), (TensorDataset(*upper_data), TensorDataset(*lower_data))
+    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6, keep=keep)
+    x, y = torch.randn(30, generator=generator), problem.start(generator)[1]
+    samples = problem.sample(generator)
+    places = samples.lower if keep else samples.lower.places
+    inputs, targets = (part[places] for part in lower_data)
+    losses = cross_entropy(head(inputs), targets, reduction="none").detach()
+    torch.testing.assert_close(problem.lower(x, y, samples.lower), (x[places].sigmoid() * losses).mean())
+    slope = x[places].sigmoid() * (1 - x[places].sigmoid()) * losses / 6
+    expected = torch.zeros(30).index_add(0, places, slope)
+    torch.testing.assert_close(grad_x(problem.lower, x, y, samples.lower), expected)
+    everything = problem.full()
+    torch.testing.assert_close(
+        problem.upper(x, y, everything.upper), cross_entropy(head(upper_data[0]), upper_data[1]).detach()
+    )
+    assert problem.lower(x, y, everything.lower).isfinite()
+
+
+def test_a_module_may_be_the_loss(parts, generator):
+    outer, inner, _, *rest = parts
+    x, y = from_modules(*parts).start(generator)
+    assert from_modules(outer, inner, nn.CrossEntropyLoss(), *rest).evaluate(x, y) == from_modules(*parts).evaluate(
+        x, y
+    )
+
+
+# Devices and dtypes
+
+
+def test_dtype_is_that_of_weights_and_of_data_but_for_whole_numbers(parts, generator):
+    problem = from_modules(*parts, dtype=torch.float64)
+    x, y = problem.start(generator)
+    assert (x.dtype, y.dtype) == (torch.float64, torch.float64)
+    assert (problem.upper_data.inputs.dtype, problem.upper_data.targets.dtype) == (torch.float64, torch.int64)
+    single = from_modules(*parts)
+    torch.testing.assert_close(problem.evaluate(x, y), single.evaluate(*single.start(generator)))
+    doubles = [(inputs.double(), targets) for inputs, targets in parts[3:]]
+    x, y = single.start(generator)
+    assert from_modules(*parts[:3], *doubles).evaluate(x, y) == single.evaluate(x, y)  # the modules decide
+
+
+@pytest.mark.parametrize(
+    "kind", [KINDS["tensors"], KINDS["noise of all kinds"], KINDS["a stream"]], ids=["kept", "read", "stream"]
+)
+def test_everything_is_on_the_device(parts, generator, kind):
+    """`meta` is a device without values: with one tensor elsewhere, operations would fail."""
+    problem = from_modules(*parts[:3], *kind(*parts[3:]), device="meta", batch_size=8, ridge=0.1)
+    x, y = problem.start(generator)
+    for samples in (problem.sample(generator), problem.full()):
+        assert {part.device.type for part in exact(problem, x, y, torch.zeros_like(y), samples)} == {"meta"}
+    assert {p.device.type for p in parts[0].parameters()} == {"cpu"}

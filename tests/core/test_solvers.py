@@ -327,7 +327,7 @@ def test_the_control_stands_still_when_f_depends_on_y_alone():
         ({"alpha": 0.0}, "alpha must be a positive number"),
         ({"beta": -1}, "beta must be a positive number"),
         ({"lam": float("nan")}, "lam must be a positive number"),
-        ({"lam": "big"}, "lam must be a positive number, got big"),
+        ({"lam": "big"}, "lam must be a positive number, got 'big'"),
         ({"alpha": lambda t: -1.0}, "alpha must be a positive number, got -1.0 at t = 0"),
     ],
 )

@@ -50,10 +50,7 @@ def test_every_public_name_stands_on_a_page():
     assert [name for name in bilevel_core.__all__ if f"`{name} <bilevel_core." not in index] == []
 
 
-SLOW = {"bilevel_core.data.import_torchvision"}  # what it imports
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_public_name_says_what_it_is_and_shows_it(name, capsys):
     """Records and exceptions are shown where a function returns or raises them."""
     thing = NAMES[name]

@@ -12,9 +12,11 @@ from importlinter.cli import lint_imports
 import house
 
 ROOT = Path(__file__).resolve().parents[2]
-# Raised only with a reason. 2800 is the aim of the house; 500 more are errors that name file, table and key, classes by
-# path, and exact checkpoints of constant cost (experiments and runner are to be cut again), 300 are shared passes.
-MOST_LINES = 3620
+# Raised only with a reason. 2800 was the aim of the house, 4000 of the whole. What came on top: shared passes 300; errors
+# that name file, table and key 300; calibrated experiments 250; runs that warn, and checkpoints of this very run 440; data
+# of any kind and modules that keep still 220; step rules and AID-CG 110; refit, objective and suggest 330; a problem
+# that is tried before it runs 90. Experiments and runner are to be cut again once the first edition's results are gone.
+MOST_LINES = 5100
 
 
 def test_imports_follow_the_arrows(monkeypatch, capsys):
@@ -73,7 +75,7 @@ def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path
     assert wheel(ROOT, tmp_path) == (
         {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
         | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
-        | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml")}
+        | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml", "*.json")}
     )
 
 

@@ -5,9 +5,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from torch import Tensor
+from torch.nn.functional import pad
 
 from bilevel_book.style import BLACK, BLUE, RED, house_style, panels
-from bilevel_core.data import import_torchvision
 
 COLUMNS, SIDE, PADDING = 6, 28, 20  # of the gallery, in pixels of an image: the padding has room for two lines of words
 
@@ -21,11 +21,11 @@ def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, title
     least = weights.sort(stable=True).indices[: rows * COLUMNS]  # stable: equal weights in the order of the data
     with house_style():
         figure, (top, bottom) = panels(2, height=0.9 * rows + 3.0, height_ratios=[0.9 * rows + 0.4, 2.0])
-        make_grid = import_torchvision().utils.make_grid
-        grid = make_grid(1 - images[least].unsqueeze(1) / 255, nrow=COLUMNS, padding=PADDING, pad_value=1.0)
-        top.imshow(grid[0].numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-        top.set_xlim(PADDING - 8, grid.shape[2] - PADDING + 8)
-        top.set_ylim(grid.shape[1], PADDING - 3)
+        tiles = pad(1 - images[least] / 255, (PADDING, 0, PADDING, 0), value=1.0).unflatten(0, (rows, COLUMNS))
+        grid = pad(tiles.transpose(1, 2).flatten(0, 1).flatten(1), (0, PADDING, 0, PADDING), value=1.0)
+        top.imshow(grid.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+        top.set_xlim(PADDING - 8, grid.shape[1] - PADDING + 8)
+        top.set_ylim(grid.shape[0], PADDING - 3)
         top.set_axis_off()
         for k, i in enumerate(least.tolist()):
             _caption(top, *divmod(k, COLUMNS), given[i].item(), true[i].item(), weights[i].item())

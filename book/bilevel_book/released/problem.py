@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from bilevel_core.data import load_mnist
-from bilevel_core.modules import range_of
 from bilevel_core.problem import Samples
 from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 
@@ -49,6 +48,7 @@ class ReleasedCleaning(HyperCleaning):
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         self.noisy_labels = self.lower_set.labels.clone() if self.renoise else self.drawn_once
+        self.is_noisy = self.noisy_labels != self.lower_set.labels
         self.shifts = torch.Generator().manual_seed(self.seed)  # its own, so that batches are those of a correct run
         return super().start(self._source(generator))
 
@@ -66,7 +66,7 @@ class ReleasedCleaning(HyperCleaning):
         return Samples(upper, self.use(torch.randint(len(self.noisy_labels), size, generator=generator)))
 
     def full(self) -> Samples:
-        return Samples(range_of(self.pool), self.use(range_of(self.noisy_labels)))
+        return Samples(slice(0, len(self.pool)), self.use(slice(0, len(self.noisy_labels))))
 
     def use(self, batch: Tensor | slice) -> Tensor | slice:
         """The batch itself; with `renoise`, after int(noise * B) of its labels were shifted where they are stored."""

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import hessian_vector, losses
+from bilevel_core.directions import Loss, hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.estimates import Pair, PairState, inner_loop, neumann, recursive_momentum
+from bilevel_core.solvers.estimates import Pair, PairState, neumann, recursive_momentum
 from bilevel_core.solvers.mrbo import MRBO
 from bilevel_core.solvers.solver import SWITCH, State, draw, lower_batches, method, option
 from bilevel_core.solvers.stocbio import StocBiO
@@ -36,19 +36,16 @@ class ReleasedStocBiO(StocBiO):
     dropped: bool = option(False, SWITCH, "the step of x is computed and dropped")
 
     def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
-        x, (alpha, beta) = state.x, self.at(state.t, "alpha", "beta")
-        y = inner_loop(problem, x, state.y, lower_batches(problem, generator, self.inner), beta)
-        samples = draw(problem, generator)
-        f, g = losses(problem, x, samples)
-        f_x, f_y = f.gradients(y)
-        if self.series:
-            v = release_sum(problem, x, y, f_y, [*lower_batches(problem, generator, 1)] * self.Q, self.eta_series)
-        else:
-            v = neumann(problem, x, y, f_y, lower_batches(problem, generator, self.Q), self.eta_series)
-        new = x - alpha * (f_x - g.jacobian_vector(y, v))
+        x, new = state.x, super().update(problem, state, generator)
         if self.misplaced:
-            new = x + (new - x).roll(STRIDE * (state.t + 1))
-        return state.moved(x=x if self.dropped else new, y=y, v=v)
+            new = new.moved(x=x + (new.x - x).roll(STRIDE * (state.t + 1)))
+        return new.moved(x=x) if self.dropped else new
+
+    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: torch.Generator) -> State:
+        if not self.series:
+            return super().solve(problem, state, f_y, g, generator)
+        batches = [*lower_batches(problem, generator, 1)] * self.Q
+        return state.moved(v=release_sum(problem, state.x, state.y, f_y, batches, self.eta_series))
 
 
 def release_sum(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
@@ -72,8 +69,8 @@ class ReleasedMRBO(MRBO):
         if self.midway and not self.twice:
             raise ValueError("ReleasedMRBO: midway = True needs two half-steps, give twice = True too")
 
-    def at(self, t: int, *names: str) -> tuple[Any, ...]:
-        return super().at(0 if self.resets else t, *names)
+    def value(self, name: str, t: int) -> Any:
+        return super().value(name, 0 if self.resets else t)
 
     def update(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
         if self.midway:

@@ -90,9 +90,7 @@ def test_the_settings_of_the_paper_for_fdehbo():
     assert paper_settings("hyper-representation", "FdeHBO") == {
         "alpha": 0.008, "beta": 0.8, "lam": 0.05, "eta": 0.9, "delta": 0.1, "r_v": 10.0,
     }  # fmt: skip
-    with pytest.raises(
-        ValueError, match="unknown method of hyper-representation 'SOBA'; known are FdeHBO, FdeHBO, tuned"
-    ):
+    with pytest.raises(ValueError, match="unknown method of hyper-representation 'SOBA'; known are FdeHBO, PZOBO-S"):
         paper_settings("hyper-representation", "SOBA")
 
 

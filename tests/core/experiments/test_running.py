@@ -12,21 +12,15 @@ import pandas as pd
 import pytest
 
 from bilevel_core import SOLVERS
-from bilevel_core.experiments import is_stored, perform, reproduce, running, store, sweep
+from bilevel_core.experiments import is_stored, perform, reproduce, running, store, sweep, verify
 
 TIMES = ["cpu_seconds", "wall_seconds"]
 TESTS = Path(__file__).parents[2]
 
 
 def content(folder):
-    """Every CSV, without its clocks."""
-    return {p.name: pd.read_csv(p).drop(columns=TIMES) for p in sorted(folder.rglob("*.csv"))}
-
-
-def assert_same(a, b):
-    assert a.keys() == b.keys()
-    for name in a:
-        pd.testing.assert_frame_equal(a[name], b[name], check_exact=True)
+    """Every CSV, byte for byte."""
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.csv"))}
 
 
 def test_what_is_there_is_not_done_again_unless_its_settings_changed(write, folder):
@@ -41,7 +35,7 @@ def test_side_by_side_gives_what_one_by_one_gives(small, folder):
     runs = sweep(small, "full")
     reproduce(runs, folder / "one", jobs=1, progress=False)
     reproduce(runs, folder / "two", jobs=2, progress=False)
-    assert_same(content(folder / "one"), content(folder / "two"))
+    assert content(folder / "one") == content(folder / "two")
 
 
 @pytest.mark.filterwarnings("default")
@@ -53,7 +47,7 @@ def test_a_dask_cluster_gives_what_one_process_gives(small, folder):
     with cluster:
         done = reproduce(runs, folder / "dask", dask=cluster.scheduler_address, progress=False)
     assert len(done) == 6
-    assert_same(content(folder / "one"), content(folder / "dask"))
+    assert content(folder / "one") == content(folder / "dask")
 
 
 def test_an_interrupted_run_resumes_to_the_same_history(small, folder, monkeypatch):
@@ -104,7 +98,7 @@ def test_a_killed_sweep_goes_on(write, folder, tmp_path):
     runs = sweep(path, "full", ["main"])
     assert len(reproduce(runs, folder, progress=False)) == 6
     reproduce(runs, folder / "straight", progress=False)
-    assert_same(content(folder / "main"), content(folder / "straight" / "main"))
+    assert content(folder / "main") == content(folder / "straight" / "main")
 
 
 @pytest.fixture
@@ -149,3 +143,35 @@ def test_without_git_there_is_no_commit(monkeypatch):
     running.commit.cache_clear()
     assert running.commit() is None
     running.commit.cache_clear()
+
+
+def test_a_stored_run_is_verified_by_doing_its_beginning_again(small, folder, monkeypatch):
+    runs = sweep(small, "full", ["main"])
+    reproduce(runs, folder, progress=False)
+    assert [verify(run, folder) for run in runs] == [None] * 6
+    assert "is not stored" in verify(runs[0], folder / "elsewhere")
+    step = SOLVERS["SOBA"].step
+    monkeypatch.setattr(
+        SOLVERS["SOBA"], "step", lambda self, problem, state: step(self, problem, state).moved(y=1.001 * state.y)
+    )
+    told = {run.label: verify(run, folder) for run in runs}
+    assert told["FdeHBO"] is None
+    assert told["SOBA"].startswith("main/SOBA_1: the code no longer gives its first rows")
+
+
+def test_on_another_processor_a_thousandth_is_allowed(small, folder, monkeypatch):
+    (run,) = sweep(small, "smoke", labels=["SOBA"])
+    reproduce([run], folder, progress=False)
+    path = folder / f"{run.name}.csv"
+    monkeypatch.setattr(running, "facts_of", lambda run, folder: facts)
+    facts = {"cpu": "another", "versions": {}}
+    lines = path.read_text().splitlines()
+    cells = lines[2].split(",")
+    for factor, fine in ((1 + 5e-4, True), (1 + 5e-3, False)):
+        lines[2] = ",".join([*cells[:-1], str(float(cells[-1]) * factor)])
+        path.write_text("\n".join(lines) + "\n")
+        assert (verify(run, folder) is None) == fine
+    facts |= running.environment()
+    lines[2] = ",".join([*cells[:-1], str(float(cells[-1]) * (1 + 5e-4))])
+    path.write_text("\n".join(lines) + "\n")
+    assert verify(run, folder) is not None

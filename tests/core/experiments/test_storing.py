@@ -57,3 +57,25 @@ def test_a_diverged_run_is_a_result(write, folder):
 def test_without_results_it_is_told_how_to_make_them(small, folder):
     with pytest.raises(FileNotFoundError, match=rf"reproduce {small} --size full --results {folder}` first"):
         read(small, folder)
+
+
+def test_a_damaged_result_is_not_taken_for_a_whole_one(small, folder):
+    runs = sweep(small, "full", ["main"], ["SOBA"])
+    reproduce(runs, folder, progress=False)
+    path = folder / f"{runs[0].name}.csv"
+    whole = path.read_bytes()
+    for damaged in (whole[:-20], whole.replace(b"1", b"2", 1)):
+        path.write_bytes(damaged)
+        assert reproduce(runs, folder, progress=False) == runs[:1]
+        assert path.read_bytes() == whole
+    path.unlink()
+    assert reproduce(runs, folder, progress=False) == runs[:1]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"run": '])
+def test_a_json_that_is_none_is_named(small, folder, text):
+    (run,) = sweep(small, "smoke", labels=["SOBA"])
+    reproduce([run], folder, progress=False)
+    (folder / f"{run.name}.json").write_text(text)
+    with pytest.raises(ValueError, match=r"SOBA_0.json is not about a run .*: remove it, and the run is done again"):
+        reproduce([run], folder, progress=False)

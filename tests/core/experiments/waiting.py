@@ -9,10 +9,10 @@ from bilevel_core.problems import Quadratic
 class Waiting(Quadratic):
     def __init__(self, gate: str, after: int, noise: float = 0.5, seed: int = 0):
         super().__init__(noise=noise, seed=seed)
-        self.gate, self.after, self.drawn = Path(gate), after, 0
+        self.gate, self.after, self._drawn = Path(gate), after, 0
 
     def sample(self, generator):
-        self.drawn += 1
-        while self.drawn > self.after and not self.gate.exists():
+        self._drawn += 1
+        while self._drawn > self.after and not self.gate.exists():
             time.sleep(0.01)
         return super().sample(generator)

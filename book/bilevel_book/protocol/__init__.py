@@ -1,0 +1,15 @@
+"""The rules of experiments/protocol.md, by which stored runs decide on a sentence of the paper.
+
+A table of runs has a row for each stored row: label, seed, stop, the axes (step, equivalents, seconds), and metrics
+that are at least 0 and better when smaller: for an accuracy take the error, 1 - accuracy.
+"""
+
+from bilevel_book.protocol.comparison import Sentence, compare
+from bilevel_book.protocol.robustness import robustness, stays
+from bilevel_book.protocol.tuning import best, edges, expected_best, inclusions, scores
+from bilevel_book.protocol.verdict import Verdict, decide, judge, overall
+
+__all__ = [
+    "Sentence", "Verdict", "best", "compare", "decide", "edges", "expected_best", "inclusions", "judge", "overall",
+    "robustness", "scores", "stays",
+]  # fmt: skip

@@ -1,0 +1,69 @@
+"""Settings chosen by one rule for every method, and what the choice is worth."""
+
+from collections.abc import Iterable, Mapping
+from math import comb, log
+
+import numpy as np
+import pandas as pd
+
+from bilevel_book.protocol.comparison import Sentence, compare
+from bilevel_book.protocol.measures import curves
+from bilevel_book.protocol.verdict import Verdict, decide
+
+EDGE = 0.1  # of a box, on a logarithmic scale
+
+
+def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
+    """The score of each trial (label): over its seeds, the median of the median of the last quarter of its rows.
+
+    A run that diverged has inf. A trial that lacks a seed that others have, as when it missed the finals, has no score.
+    """
+    found = curves(trials, "step", metric, trials.label.unique())
+    seeds = set(trials.seed)
+    ends = {
+        label: [
+            np.inf if run.diverged else np.median(run.value[-max(1, len(run.value) // 4) :]) for run in runs.values()
+        ]
+        for label, runs in found.items()
+        if runs.keys() == seeds
+    }
+    return pd.Series({label: np.median(each) for label, each in ends.items()})
+
+
+def best(score: pd.Series) -> str:
+    """The trial with the lowest score; of several, the first."""
+    if not np.isfinite(score).any():
+        raise ValueError(f"all {len(score)} trials diverged, so none is best: change the box")
+    return str(score.idxmin())
+
+
+def expected_best(score: pd.Series, shown: pd.Series, trials: Iterable[int] = (1, 4, 12, 24)) -> pd.DataFrame:
+    """What the best, by score, of k trials drawn from the n that were made shows: mean, median, 10 and 90 per cent."""
+    n, rows = len(score), {}
+    value = shown[score.sort_values(kind="stable").index].to_numpy(float)
+    for k in trials:
+        if not 1 <= k <= n:
+            raise ValueError(f"there is no best of {k} trials out of {n}: take 1 to {n}")
+        # P(the best of k is the i-th of n) = C(n - i, k - 1) / C(n, k), which is 0 for the last k - 1
+        chance = np.array([comb(n - i, k - 1) / comb(n, k) for i in range(1, n - k + 2)])
+        possible = value[: len(chance)]
+        order = np.argsort(possible)
+        low, median, high = possible[order][np.searchsorted(chance[order].cumsum(), np.array([0.1, 0.5, 0.9]) - 1e-12)]
+        rows[k] = {"mean": chance @ possible, "low": low, "median": median, "high": high}
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trials")
+
+
+def edges(point: Mapping[str, float], box: Mapping[str, tuple[float, float]]) -> dict[str, str]:
+    """The settings of a point that lie in the outer tenth of their box, and at which end."""
+    where = {name: log(point[name] / low) / log(high / low) for name, (low, high) in box.items()}
+    return {name: "low" if u < 0.5 else "high" for name, u in where.items() if min(u, 1 - u) <= EDGE + 1e-12}
+
+
+def inclusions(runs: pd.DataFrame, contains: Mapping[str, tuple[str, ...]], metric: str) -> dict[tuple[str, str], str]:
+    """The word on each method and one that it contains: a tuned superset that ends higher needs more tuning."""
+    words = {}
+    for method, parts in contains.items():
+        decided = decide(compare(runs, Sentence(f"{method} ends lower", method, parts, "lower", metric), "equivalents"))
+        for part, word in zip(decided.rival, decided.verdict, strict=True):
+            words[method, part] = "needs more tuning" if word == Verdict.FAILS else str(word)
+    return words

@@ -1,0 +1,89 @@
+"""From comparisons to a verdict on a sentence.
+
+The interval of the mean log ratio, mean(r) +- t s / sqrt(n) with Student's t, says of a rival, with the margin m (5 %):
+
+    holds          it lies below -log(1 + m)
+    does not hold  it lies above +log(1 + m)
+    alike          it lies between the two
+    undecided      anything else
+    not testable   no run could decide: said in the sentence
+
+at the budget's end and at two thirds of it: where these differ, it is undecided. A word must be proved twice, so its p
+is the larger of the two. Holm: the rival that is decided most clearly is judged at 1 - 5 % / k for k rivals, the next
+at 1 - 5 % / (k - 1), ..., and from the first that stays undecided on, the rest are. The interval shown is that one.
+A method that diverged on a seed on which the other did not cannot win, and two cannot be alike if either diverged.
+"""
+
+from enum import StrEnum
+from math import isnan, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bilevel_book.protocol.comparison import Sentence, compare
+from bilevel_book.protocol.student import cdf, quantile
+
+ALPHA, MARGIN = 0.05, 0.05
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    ALIKE = "alike"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    UNTESTABLE = "not testable"
+
+
+WORST_FIRST = (Verdict.FAILS, Verdict.UNTESTABLE, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.HOLDS)
+
+
+def chances(row: Any, m: float) -> dict[Verdict, float]:
+    """The p of each word: the chance of such a mean, or a clearer one, if the word were wrong; 1 where it cannot be."""
+    # With an error of 0, the same r on every seed, the mean itself decides.
+    below, above = ((m + side * row.mean) / max(row.error, 1e-300) for side in (1, -1))
+    known, nu = not isnan(row.error), row.n - 1
+    return {
+        Verdict.HOLDS: cdf(below, nu) if known and row.first_diverged == row.both_diverged else 1.0,
+        Verdict.FAILS: cdf(above, nu) if known and row.rival_diverged == row.both_diverged else 1.0,
+        Verdict.ALIKE: max(cdf(-below, nu), cdf(-above, nu))
+        if known and row.first_diverged == row.rival_diverged == 0
+        else 1.0,
+    }
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """The level, on each side, at which each p is tested."""
+    levels, remaining = np.empty(len(p)), len(p)
+    for i in np.argsort(p, kind="stable"):
+        levels[i] = ALPHA / 2 / remaining
+        remaining -= p[i] <= levels[i]
+    return levels
+
+
+def decide(compared: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
+    """The rows of `compare` with the interval of the ratio, low to high, and in `verdict` the word on their rival."""
+    if compared.empty:
+        return compared.assign(verdict=[])
+    rows: list[Any] = list(compared.itertuples())
+    p = pd.DataFrame([chances(row, log(1 + margin)) for row in rows], compared.index)
+    p = p.groupby(compared.rival, sort=False).max()
+    level = pd.Series(holm(p.min(axis=1).to_numpy()), p.index)
+    verdict = p.idxmin(axis=1).where(p.min(axis=1) <= level, Verdict.UNDECIDED)
+    t = np.array([quantile(1 - level[row.rival], row.n - 1) if row.n > 1 else np.nan for row in rows])
+    low, high = (np.exp(compared["mean"] + side * t * compared.error) for side in (-1, 1))
+    return compared.assign(low=low, high=high, verdict=compared.rival.map(verdict))
+
+
+def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
+    """The verdict on the sentence: the worst on its rivals."""
+    meant = {Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS} if sentence.alike else {}
+    words = {meant.get(word, word) for word in decided.verdict} | (
+        {Verdict.UNTESTABLE} if sentence.untestable else set()
+    )
+    return next(word for word in WORST_FIRST if word in words)
+
+
+def judge(runs: pd.DataFrame, sentence: Sentence, axis: str = "equivalents", margin: float = MARGIN) -> Verdict:
+    """The verdict on a sentence; `decide(compare(...))` has the numbers behind it."""
+    return overall(decide(compare(runs, sentence, axis), margin), sentence)

@@ -1,0 +1,184 @@
+"""What a run says about itself: a sentence when something is wrong, none when all is well."""
+
+import pytest
+import torch
+
+from bilevel_core import FMBO, SOBA, SOLVERS, BilevelProblem, FdeHBO, Samples, run, watch
+from bilevel_core.problems import HyperCleaning, HyperRepresentation, Quadratic, Valley
+from core.test_runner import Ticking, interrupt
+
+EVERY = {name: Solver() for name, Solver in SOLVERS.items() if name != "alternating"}
+
+
+def told(problem, solver, steps=100, **options):
+    return run(problem, solver, 0, steps=steps, progress=False, **options).warnings
+
+
+def noisy(**options):
+    return Quadratic(noise=0.5, **options)
+
+
+class Reweighting(BilevelProblem):
+    """Four classes, a weight for each by softmax: one can take all."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(0)
+        inputs = torch.randn(2, 400, 4, generator=generator)
+        self.upper_set, self.lower_set = inputs
+        self.upper_labels, self.labels = (inputs + torch.randn(2, 400, 4, generator=generator)).argmax(2)
+
+    def start(self, generator):
+        return torch.zeros(4), torch.zeros(16)
+
+    def sample(self, generator):
+        return Samples(*torch.randint(400, (2, 50), generator=generator))
+
+    def upper(self, x, y, batch):
+        scores = self.upper_set[batch] @ y.view(4, 4)
+        return torch.nn.functional.cross_entropy(scores, self.upper_labels[batch])
+
+    def lower(self, x, y, batch):
+        labels, weights = self.labels[batch], 4 * torch.softmax(x, 0)
+        losses = torch.nn.functional.cross_entropy(self.lower_set[batch] @ y.view(4, 4), labels, reduction="none")
+        return (weights[labels] * losses).mean() + 0.01 * (y @ y)
+
+
+def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
+    (sentence,) = told(noisy(), FMBO(r_v=0.01))
+    assert "||v|| = r_v = 0.01 at 100% of the rows" in sentence
+    assert "a larger r_v" in sentence
+    for precise in (torch.float32, torch.float64):  # float32 rounds the norm of a projected v
+        assert len(told(noisy(dtype=precise), FMBO(r_v=0.013))) == 1
+
+
+def test_the_share_of_the_rows_decides():
+    """v is inside its ball at first, and on its sphere later: too few rows, until the early ones weigh little."""
+    solver = FMBO(r_v=2.0, lam=0.02, eta=1.0, alpha=1e-6)
+    assert [bool(told(Quadratic(), solver, steps, rows=50)) for steps in (150, 1000)] == [False, True]
+    assert told(noisy(), FMBO(r_v=0.01), every=100) == ()  # one row is no share
+
+
+@pytest.mark.parametrize("every", [10, 300])
+def test_a_norm_that_grows_without_end_is_told(every):
+    """Also if there are no rows between the first and the last."""
+    sentence = told(noisy(), FMBO(beta=0.7, eta=1.0), 300, every=every)[0]
+    assert "||y|| grew to" in sentence
+    assert "beta is too large" in sentence
+    (sentence,) = told(noisy(), SOLVERS["stocBiO"](eta_series=2.0, alpha=1e-15), 20, every=20)
+    assert "||v|| grew to" in sentence
+    assert "eta_series is too large" in sentence
+
+
+def test_exponential_growth_is_told_before_it_is_huge():
+    """y_0 = y* and H = 3 I, so that v - v* is multiplied by 1 - 3 lam = -1.1 a step, from a small v*."""
+    problem = Quadratic(mu=3.0, rho=0.0)
+    problem.x0, problem.b, problem.c = 0 * problem.x0, 0 * problem.b, 0 * problem.c + 1e-3
+    growing, tame = (run(problem, SOBA(alpha=1e-9, beta=0.1, lam=lam), steps=160, progress=False) for lam in (0.7, 0.6))
+    assert growing.history.norm_v.iloc[-1] < 1e5
+    (sentence,) = growing.warnings
+    assert "||v|| grew to" in sentence
+    assert "lam is too large" in sentence
+    assert tame.warnings == ()
+
+
+def test_an_x_that_never_moved_is_told():
+    (sentence,) = watched(FMBO(), moved=0.0)
+    assert "x never moved in 300 steps" in sentence
+    (sentence,) = told(noisy(dtype=torch.float32), FMBO(alpha=1e-30))
+    assert "alpha is lost in rounding" in sentence
+
+
+def watched(solver, moved=1.0, rows=((1.0, 1.0),) * 10, name="", numbers=(), dtype=torch.float64, t=300):
+    """The warnings of a run that ended like this: rows of (||y||, ||v||)."""
+    start = solver.init(Quadratic(dtype=dtype))
+    state = start.moved(x=start.x + moved, t=t)
+    seen = [watch.Seen(moved, *row) for row in rows]
+    return [*watch.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
+
+
+def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
+    for name in ("objective", "loss", "test_loss"):
+        (sentence,) = watched(FMBO(), name=name, numbers=[2.0, 1.0, 2.3])
+        assert f"{name} ended above its start, 2.3 after 2" in sentence
+    assert watched(FMBO(), name="test_accuracy", numbers=[0.1, 0.9]) == []
+    assert watched(FMBO(), name="objective", numbers=[2.0, 1.0, 2.1]) == []
+    assert len(watched(FMBO(), name="objective", numbers=[-2.0, -1.7])) == 1
+    assert "objective ended above its start" in told(Valley(), SOLVERS["alternating"]())[0]  # the wrong slope
+
+
+def test_a_saturated_x_is_told_and_a_large_one_is_not():
+    (sentence,) = told(Reweighting(), FdeHBO(alpha=200.0, beta=0.5, lam=0.1, eta=0.9), 300)
+    assert "x is saturated: entries moved by up to" in sentence
+    assert told(Reweighting(), FdeHBO(alpha=2.0, beta=0.5, lam=0.1, eta=0.9), 100) == ()
+    far = Quadratic(rho=0.0, seed=3)
+    far.b = 100 * far.b  # now the best x has entries of about a hundred
+    result = run(far, SOBA(alpha=0.5, beta=0.3, lam=0.3), steps=300, progress=False)
+    assert (result.state.x - far.x0).abs().max() > watch.MOVED
+    assert not any("saturated" in sentence for sentence in result.warnings)
+
+
+def test_a_delta_in_the_rounding_is_told():
+    (sentence,) = [s for s in told(noisy(dtype=torch.float32), FdeHBO(delta=1e-9)) if "delta" in s]
+    assert "delta = 1e-09 is too small for torch.float32" in sentence
+    assert "a larger delta, or float64" in sentence
+    assert told(noisy(), FdeHBO(delta=1e-9)) == ()  # float64 has digits enough
+    (sentence,) = told(noisy(), FdeHBO(delta=1e-300))
+    assert sentence.endswith("a larger delta")
+    assert watched(FdeHBO(delta=1e-9), rows=[(1.0, 0.0)] * 10) == []  # H 0 is exact
+
+
+def test_divergence_is_told_with_its_step_and_the_variable():
+    result = run(noisy(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, progress=False)
+    (sentence,) = result.warnings
+    assert f"y ceased to be finite at step {result.diverged_at}" in sentence
+    assert sentence.endswith("try a tenth of beta")
+    result = run(noisy(), SOBA(alpha=1e-9, beta=1e-9, lam=1e3), steps=10_000, progress=False)
+    assert f"v ceased to be finite at step {result.diverged_at}" in result.warnings[0]
+    assert result.warnings[0].endswith("try a tenth of lam")
+    assert all(z.isfinite().all() for z in (result.state.x, result.state.y, result.state.v))
+
+
+def test_warnings_are_told_below_the_bar_and_not_without_it(capsys):
+    loud = run(noisy(), FMBO(r_v=0.01), steps=100)
+    shown = capsys.readouterr().err
+    assert shown.index("100/100") < shown.index(loud.warnings[0])
+    quiet = run(noisy(), FMBO(r_v=0.01), steps=100, progress=False)
+    assert capsys.readouterr() == ("", "")
+    assert quiet.warnings == loud.warnings
+
+
+def test_a_resumed_run_says_the_same(tmp_path):
+    solver, options = FMBO(r_v=0.01), {"steps": 60, "every": 5, "progress": False}
+    part = run(Ticking(30, interrupt), solver, **options, checkpoint=tmp_path / "run.ckpt")
+    assert part.stop == "interrupted"
+    resumed = run(Ticking(), solver, **options, checkpoint=tmp_path / "run.ckpt")
+    assert resumed.warnings == run(Ticking(), solver, **options).warnings != ()
+
+
+@pytest.mark.parametrize("steps", [1, 12, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", EVERY)
+def test_no_false_alarm_on_the_problems_with_a_closed_form(name, steps):
+    for problem in (noisy(dtype=torch.float32), Valley(noise=0.3)):
+        assert told(problem, EVERY[name], steps) == ()
+
+
+PAPER = {
+    "FMBO": FMBO(alpha=0.3, beta=0.3, lam=0.3, eta=lambda t: min(1.0, 100 * (1 + t) ** (-2 / 3)), r_v=10.0),
+    "FdeHBO": FdeHBO(alpha=0.008, beta=0.8, lam=0.05, eta=0.9, delta=0.1, r_v=10.0),
+    "SOBA": SOBA(alpha=0.1, beta=0.1, lam=0.1),
+}
+
+
+@pytest.mark.slow  # MNIST
+@pytest.mark.parametrize("name", PAPER)
+def test_no_false_alarm_on_the_experiments_of_the_paper(name):
+    """Neither with FMBO's ball, which v touches now and then, nor where f does not see x."""
+    assert told(HyperCleaning(), PAPER[name], 300, every=30) == ()
+    if name == "FdeHBO":
+        assert told(HyperRepresentation(batch_size=64, evaluation_size=200), PAPER[name], 20, every=4) == ()
+
+
+@pytest.mark.slow
+def test_an_x_that_its_method_cannot_see_is_told():
+    """The control of Chapter 10: f does not depend on the weights, so alternating leaves them where they are."""
+    assert any("x never moved" in s for s in told(HyperCleaning(), SOLVERS["alternating"](), 20, every=10))
