@@ -12,6 +12,7 @@ from bilevel_core.directions import Directions, finite_difference, grad_y, hessi
 from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 POWER, TOWARDS, FOLLOW, DRAWS = 10, 30, 20, 5  # iterations for L, steps to y* and v*, steps after x, draws for a mean
+INERTIA = 0.8
 
 
 def top_eigenvalue(
@@ -42,10 +43,18 @@ class Curvature(NamedTuple):
     gradients: int  # what all this cost
 
 
+class _Moving(NamedTuple):
+    y: Tensor
+    v: Tensor
+    speed_y: Tensor
+    speed_v: Tensor
+
+
 def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     """Follow y and v at the first x, then move x against d_x by a hundredth of its size and follow them again.
 
-    y and v take plain steps 1 / L towards y*(x) and v*(x); power iterations on the same batches find L on the way.
+    y and v go towards y*(x) and v*(x) by steps 1 / L with inertia, so that 20 of them do the work of 100 without;
+    power iterations on the same batches find L on the way.
     """
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
@@ -61,32 +70,32 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     def on_draws(x: Tensor, y: Tensor, v: Tensor) -> Directions:
         return Directions(*map(torch.stack, zip(*(directions(x, y, v, each) for each in draws), strict=True)))
 
-    def followed(x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> tuple[Tensor, Tensor]:
-        d = directions(x, y, v, samples)
-        return y - d.y / (L or math.inf), v - d.v / (L or math.inf)
+    def followed(x: Tensor, at: _Moving, samples: Samples) -> _Moving:
+        d, step = directions(x, at.y, at.v, samples), 1 / (L or math.inf)
+        speed_y, speed_v = INERTIA * at.speed_y - step * d.y, INERTIA * at.speed_v - step * d.v
+        return _Moving(at.y + speed_y, at.v + speed_v, speed_y, speed_v)
 
     def product(z: Tensor, samples: Samples) -> Tensor:
-        return hessian_vector(problem, x, y, z, samples.lower, delta(y, z))
+        return hessian_vector(problem, x, here.y, z, samples.lower, delta(here.y, z))
 
-    L = 0.0
+    L, here = 0.0, _Moving(y, v, v, v)
     with counting() as calls:
         for t in range(POWER + TOWARDS):
             samples = problem.sample(generator)
             u = product(normalize(u, dim=0), samples)
             L = max(_norm(u), L if t > POWER / 2 else 0.0)
-            if t >= POWER:
-                y, v = followed(x, y, v, samples)
+            here = followed(x, here, samples) if t >= POWER else here
         draws = [problem.sample(generator) for _ in range(DRAWS)]
-        found = on_draws(x, y, v)
+        found = on_draws(x, here.y, here.v)
         mean, size_x = found.x.mean(0), _norm(x) or math.sqrt(len(x))
-        moved, moved_y, moved_v = x - size_x / 100 * normalize(mean, dim=0), y, v
-        direct = on_draws(moved, y, v).x.mean(0) - mean
+        x_moved, there = x - size_x / 100 * normalize(mean, dim=0), here
+        direct = on_draws(x_moved, here.y, here.v).x.mean(0) - mean
         for _ in range(FOLLOW):
             samples = problem.sample(generator)
-            y, v = followed(x, y, v, samples)
-            moved_y, moved_v = followed(moved, moved_y, moved_v, samples)
-        turn = (on_draws(moved, moved_y, moved_v).x - on_draws(x, y, v).x).mean(0)
-        way, h = normalize(moved_y - y, dim=0), delta(y, v)
+            here, there = followed(x, here, samples), followed(x_moved, there, samples)
+        y, v = here.y, here.v
+        turn = (on_draws(x_moved, there.y, there.v).x - on_draws(x, y, v).x).mean(0)
+        way, h = normalize(there.y - y, dim=0), delta(y, v)
         mu, curve_v = (sum((z @ product(z, each)).item() for each in draws) / DRAWS for z in (way, v))
         up, down = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (up - down)).item() / (2 * h * curve_v or 1.0)

@@ -1,13 +1,13 @@
 """Options for a method on a problem, from what `bilevel_core.curvature` measures at its start.
 
-A step of y or v is 1 / L. Then y needs about tau = L / mu steps to follow x, and a method that takes `inner` of them
-at once lags behind for tau / inner. alpha is the larger of two steps that are safe, each for its own reason:
+A step of y or v is 1 / (2 L), since L may grow as x moves. Then y needs about tau = 2 L / mu steps to follow x. alpha
+is the larger of two rules of thumb, whose constants were chosen on eleven problems; with L / mu of 400 they fail:
 
-    1 / (2 direct + 3 lag implicit)                     the loop from x to y to v and back to x is damped
-    ||x|| / 20 / (lag ||d_x|| + sqrt(lag) noise_x)      within a lag x moves by 5 % of its size
+    1 / (2 direct + 3 tau implicit)                     the loop from x to y to v and back to x is damped
+    ||x|| / 5 / (tau ||d_x|| + sqrt(tau) noise_x)       within tau steps x moves by 20 % of its size
 
-Where draws differ, or a method draws by itself, half of an estimate is its past, and steps decay as in the theorems:
-those of x and eta from t = 30 on, so that x settles in spite of the noise, those of y, v and z from t = 300 on.
+Steps decay from t = 300 on, as in the theorems. Where draws differ, or a method draws by itself, half of an estimate
+is its past, and alpha and eta decay from t = 30 on, so that x settles in spite of the noise.
 """
 
 import math
@@ -19,7 +19,7 @@ from bilevel_core.problem import BilevelProblem, check_problem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers import SOLVERS, Solver
 
-HOLD = {"alpha": 30, "eta": 30, "beta": 300, "lam": 300, "gamma": 300}
+DECAYING = ("alpha", "beta", "lam", "gamma")
 RANDOM = {"BSA", "SUSTAIN", "PZOBO-S"}
 
 
@@ -61,7 +61,8 @@ def suggest(problem: BilevelProblem, name: str, seed: int = 0) -> Suggestion:
     options: dict[str, Rate] = {}
     for key, (value, _) in rules.items():
         options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
-        if noisy and (w := HOLD.get(key)):
+        if key in DECAYING or (noisy and key == "eta"):
+            w = 30 if noisy and key in ("alpha", "eta") else 300
             p = 2 / 3 if key == "eta" else 1 / 3 if "eta" in defaults else 1 / 2
             options[key] = Power(value * w**p, w, p)
     return Suggestion(method(**options), options, measured._asdict(), {key: why for key, (_, why) in rules.items()})
@@ -69,26 +70,26 @@ def suggest(problem: BilevelProblem, name: str, seed: int = 0) -> Suggestion:
 
 def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tuple[float, str]]:
     """A value for each option that a method with these may have, and why; not finite where it could not be measured."""
-    tau = min(100.0, max(1.0, m.L / m.mu if m.mu > 0 else math.inf))
-    many = math.ceil(min(20, 4 * tau)), f"4 tau, tau = L / mu = {tau:.2g}; at most 20"
-    inner = math.ceil(min(10, tau)) if "inner" in defaults else 1
-    lag = max(1.0, tau / inner)
-    damped = _inverse(2 * m.direct + 3 * lag * m.implicit), f"1 / (2 direct + 3 lag implicit), lag = {lag:.2g}"
-    careful = m.size_x / 20 * _inverse(lag * m.slope + math.sqrt(lag) * m.noise_x), "x moves 5 % within a lag"
-    step = _inverse(m.L), "1 / L"
+    tau = min(1000.0, max(1.0, 2 * m.L / m.mu if m.mu > 0 else math.inf))
+    many = math.ceil(min(30, 4 * tau)), f"4 tau, tau = 2 L / mu = {tau:.2g}; at most 30"
+    damped = _inverse(2 * m.direct + 3 * tau * m.implicit), f"1 / (2 direct + 3 tau implicit), tau = {tau:.2g}"
+    moves = tau * m.slope + math.sqrt(tau) * m.noise_x
+    careful = m.size_x / 5 * _inverse(moves), f"20 % of x in tau = {tau:.2g} steps"
+    step = _inverse(2 * m.L), "1 / (2 L)"
     rules: dict[str, tuple[float, str]] = {
         "alpha": max(damped, careful),
-        **dict.fromkeys(("beta", "lam", "gamma", "eta_series"), step),
+        **dict.fromkeys(("beta", "lam", "gamma"), step),
+        "eta_series": (step[0] / 2, "1 / (4 L), since it does not decay"),
         "eta": (0.5, "draws differ") if noisy else (1.0, "draws do not differ: no momentum"),
         "r_v": (4 * m.norm_v, "4 ||v||"),
         "delta": (m.delta, "moves y by eps^(1/3) of its size"),
-        "inner": (inner, f"tau = L / mu = {tau:.2g}, at most 10"),
+        "inner": (math.ceil(min(10, tau)), f"tau = 2 L / mu = {tau:.2g}, at most 10"),
         **dict.fromkeys(("K", "Q"), many),
     }
     if "multiplier" in defaults:
         multiplier = min(10.0, max(1.0, 5 * m.ratio))
         rules["multiplier"] = multiplier, "5 ratio, from 1 to 10"
-        rules["beta"] = _inverse(m.L * (multiplier + m.ratio)), "1 / (L (multiplier + ratio))"
+        rules["beta"] = _inverse(2 * m.L * (multiplier + m.ratio)), "1 / (2 L (multiplier + ratio))"
     if "recompute" in defaults:  # reverse: a step that is not differentiated is lost
         rules["inner"] = many
     if "mu" in defaults:  # PZOBO-S: its Q is a number of directions, and its variance grows with that of x

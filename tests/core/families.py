@@ -103,3 +103,48 @@ def walk(problem, solver, steps, seed=0):
     for _ in range(steps):
         state = solver.step(problem, state)
     return state
+
+
+class Penalties(BilevelProblem):
+    """Ridge regression with a penalty exp(x_i) for each of 20 features, half of which say nothing."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(0)
+        data = torch.randn(160, 20, generator=generator, dtype=torch.float64)
+        truth = torch.cat((torch.ones(10), torch.zeros(10))).double()
+        targets = data @ truth + 3 * torch.randn(160, generator=generator, dtype=torch.float64)
+        self.lower_data, self.upper_data = (data[:60], targets[:60]), (data[60:], targets[60:])
+
+    def start(self, generator):
+        return torch.zeros(20, dtype=torch.float64), torch.zeros(20, dtype=torch.float64)
+
+    def sample(self, generator):
+        return Samples(self.upper_data, self.lower_data)
+
+    def upper(self, x, y, batch):
+        return ((batch[0] @ y - batch[1]) ** 2).mean()
+
+    def lower(self, x, y, batch):
+        return self.upper(x, y, batch) + torch.exp(x) @ y**2
+
+    def phi(self, x):
+        """Phi with y* in closed form."""
+        (data, targets), n = self.lower_data, len(self.lower_data[1])
+        y = torch.linalg.solve(data.T @ data / n + torch.diag(torch.exp(x)), data.T @ targets / n)
+        return self.upper(x, y, self.upper_data)
+
+
+def minimised(phi, optimiser, steps, **options):
+    """Where an optimiser of torch brings 20 zeros."""
+    x = torch.zeros(20, dtype=torch.float64, requires_grad=True)
+    method = optimiser([x], **options)
+
+    def closure():
+        method.zero_grad()
+        loss = phi(x)
+        loss.backward()
+        return loss
+
+    for _ in range(steps):
+        method.step(closure)
+    return x.detach()

@@ -2,10 +2,10 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from bilevel_core import BilevelProblem, Samples, hypergradient, objective
+from bilevel_core import hypergradient, objective
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
-from core.families import LogCosh
+from core.families import LogCosh, Penalties, minimised
 
 
 @pytest.mark.parametrize("problem", [Quadratic(), LogCosh(), Valley()], ids=lambda problem: type(problem).__name__)
@@ -64,50 +64,6 @@ def test_samples_and_tolerance_are_its_own():
     rough = objective(problem, samples, tol=1e-2)
     rough(x)
     assert 1e-8 < (rough.y - hypergradient(problem, problem.x0, samples).y).norm() < 1e-1
-
-
-class Penalties(BilevelProblem):
-    """Ridge regression with a penalty exp(x_i) for each of 20 features, half of which say nothing."""
-
-    def __init__(self):
-        generator = torch.Generator().manual_seed(0)
-        data = torch.randn(160, 20, generator=generator, dtype=torch.float64)
-        truth = torch.cat((torch.ones(10), torch.zeros(10))).double()
-        targets = data @ truth + 3 * torch.randn(160, generator=generator, dtype=torch.float64)
-        self.lower_data, self.upper_data = (data[:60], targets[:60]), (data[60:], targets[60:])
-
-    def start(self, generator):
-        return torch.zeros(20, dtype=torch.float64), torch.zeros(20, dtype=torch.float64)
-
-    def sample(self, generator):
-        return Samples(self.upper_data, self.lower_data)
-
-    def upper(self, x, y, batch):
-        return ((batch[0] @ y - batch[1]) ** 2).mean()
-
-    def lower(self, x, y, batch):
-        return self.upper(x, y, batch) + torch.exp(x) @ y**2
-
-    def phi(self, x):
-        """Phi with y* in closed form."""
-        (data, targets), n = self.lower_data, len(self.lower_data[1])
-        y = torch.linalg.solve(data.T @ data / n + torch.diag(torch.exp(x)), data.T @ targets / n)
-        return self.upper(x, y, self.upper_data)
-
-
-def minimised(phi, optimiser, steps, **options):
-    x = torch.zeros(20, dtype=torch.float64, requires_grad=True)
-    method = optimiser([x], **options)
-
-    def closure():
-        method.zero_grad()
-        loss = phi(x)
-        loss.backward()
-        return loss
-
-    for _ in range(steps):
-        method.step(closure)
-    return x.detach()
 
 
 def test_torch_finds_the_best_of_twenty_penalties():
