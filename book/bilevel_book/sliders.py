@@ -29,6 +29,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageFilter
 
+from bilevel_book.home import notebook_file
+
 LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
 TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
@@ -205,9 +207,7 @@ class Explore:
 
 def _stored_outputs() -> Iterable[str]:
     """The HTML outputs in the file of the running notebook, where its front end tells which file that is."""
-    shell = get_ipython()
-    name = os.environ.get("JPY_SESSION_NAME") or (shell and shell.user_ns.get("__vsc_ipynb_file__"))
-    if name and (path := Path.cwd() / Path(name).name).is_file():
+    if (name := notebook_file()) and (path := Path.cwd() / Path(name).name).is_file():
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             for output in cell.get("outputs", []):
                 yield "".join(output.get("data", {}).get("text/html", ""))

@@ -3,6 +3,7 @@ from bilevel_book import progress
 
 def test_a_bar_is_shown_to_who_waits_and_goes_at_the_end(monkeypatch):
     seen, clock = [], iter([0.0, 0.5, 2.0, 2.0, 2.1, 9.0, 9.0])
+    monkeypatch.setenv("JPY_SESSION_NAME", "chapters/one.ipynb")
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(progress, "display", lambda bar: seen.append(bar.data))
     monkeypatch.setattr(progress, "clear_output", lambda wait=False: seen.append("cleared" if not wait else "redrawn"))
@@ -11,7 +12,9 @@ def test_a_bar_is_shown_to_who_waits_and_goes_at_the_end(monkeypatch):
     assert seen == ["redrawn", bars[0], "redrawn", bars[1], "cleared"]
 
 
-def test_what_is_quick_shows_nothing(monkeypatch):
+def test_where_nobody_looks_nothing_is_shown(monkeypatch):
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    monkeypatch.setattr(progress, "PATIENCE", -1.0)
     monkeypatch.setattr(progress, "display", None)
     monkeypatch.setattr(progress, "clear_output", None)
     assert list(progress.watch(range(3))) == [0, 1, 2]
