@@ -1,11 +1,12 @@
-"""The command line of the book: `python -m bilevel_book verdicts NAME` judges what the paper claims."""
+"""The command line of the book: python -m bilevel_book verdicts NAME | select NAME | baselines."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from bilevel_book import ledger
+from bilevel_book import baselines, ledger
 from bilevel_book.paths import RESULTS
+from bilevel_book.protocol import selection
 from bilevel_core import experiments
 
 JUDGED = ("hyper-representation", "hyper-cleaning")  # the experiments of the paper
@@ -16,18 +17,41 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     judge = commands.add_parser("verdicts", help="print each claim with its numbers and its verdict")
     judge.add_argument("name", choices=JUDGED, help="the experiment")
-    judge.add_argument(
-        "--results", type=Path, default=RESULTS, help="where results are kept; default those of the book"
-    )
+    choose = commands.add_parser("select", help="print what stored trials decide, as text for the experiment's file")
+    choose.add_argument("name", help="the experiment, or the path of a TOML file")
+    choose.add_argument("--metric", default=selection.LOSS, help=f"what decides; default {selection.LOSS}")
+    clean = commands.add_parser("baselines", help="find wrong labels without a bilevel method, and store how well")
+    clean.add_argument("--seed", type=int, action="append", help="only this seed (can be repeated)")
+    for command in (judge, choose, clean):
+        command.add_argument(
+            "--results", type=Path, default=RESULTS, help="where results are kept; default those of the book"
+        )
     given = parser.parse_args(arguments)
     try:
-        table = experiments.read(given.name, given.results, "full")
-    except FileNotFoundError as error:
+        {"verdicts": verdicts, "select": select, "baselines": clean_labels}[given.command](given)
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    for claim in ledger.of_experiment(given.name, table):
-        print(f"\n[{claim.verdict}] {claim.text} ({claim.where})\n    {claim.measure}: {claim.numbers}")
     return 0
+
+
+def verdicts(given: argparse.Namespace) -> None:
+    for claim in ledger.of_experiment(given.name, experiments.read(given.name, given.results, "full")):
+        print(f"\n[{claim.verdict}] {claim.text} ({claim.where})\n    {claim.measure}: {claim.numbers}")
+
+
+def select(given: argparse.Namespace) -> None:
+    for entry, groups in selection.DECIDED_BY.items():
+        told = selection.missing(given.name, entry, given.results)
+        print(f"# {entry}, by {' and '.join(groups)}" + (f": {told}" if told else ""))
+        if told:
+            return
+        print(selection.as_toml(entry, selection.choose(given.name, entry, given.results, given.metric)))
+
+
+def clean_labels(given: argparse.Namespace) -> None:
+    for seed in given.seed or baselines.SEEDS:
+        print(f"stored in {baselines.store(seed, given.results)}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,125 @@
+"""Wrong labels found without a bilevel method: the baselines of hyper-cleaning. Both score by a loss, high if wrong.
+
+- Out of sample: the loss of an image's label for a classifier trained on the other folds. Its ranking is that of the
+  self-confidence of confident learning (Northcutt, Jiang and Chuang 2021, JAIR 70), which needs no clean image either.
+- Trimmed: train, drop the images with the largest losses, train on the rest, and so on (Shen and Sanghavi 2019, ICML).
+
+The classifier is that of HyperCleaning, w = argmin of mean CE(w . image, label) + C ||w||^2. How many labels are wrong
+is taken as known: as many images are called wrong and dropped.
+"""
+
+import json
+import time
+from pathlib import Path
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from bilevel_core.experiments.running import environment, one_thread
+from bilevel_core.files import write_atomically
+from bilevel_core.problems.hyper_cleaning import HyperCleaning, area_under_curve, class_scores, log_likelihoods
+
+SEEDS, NOISE, C = (0, 1, 2, 3, 4), 0.1, 0.001
+FOLDS, ROUNDS = 5, 5
+TOLERANCE = 1e-6  # of each number in the gradient that L-BFGS sees
+
+
+def fit(pixels: Tensor, labels: Tensor, C: float, start: Tensor | None = None) -> Tensor:
+    """The minimiser w, flat, by L-BFGS on W R, where R R' = X'X / 2n + 2 C is at least each block of the Hessian.
+
+    So no curvature is above 1 (Boehning 1992, AISM 44). On w itself, L-BFGS takes five times as long.
+    """
+    n, d = pixels.shape
+    R = torch.linalg.cholesky(pixels.T @ pixels / (2 * n) + 2 * C * torch.eye(d, dtype=pixels.dtype))
+    scaled = torch.zeros(10, d, dtype=R.dtype) if start is None else start.view(10, d) @ R
+    optimiser = torch.optim.LBFGS(
+        [scaled.requires_grad_()], max_iter=1000, tolerance_grad=TOLERANCE, tolerance_change=0.0,
+        line_search_fn="strong_wolfe",
+    )  # fmt: skip
+
+    def unscaled() -> Tensor:
+        return torch.linalg.solve_triangular(R, scaled, upper=False, left=False).flatten()
+
+    def closure() -> float:
+        optimiser.zero_grad()
+        w = unscaled()
+        value = C * (w @ w) - log_likelihoods(w, pixels, labels).mean()
+        value.backward()
+        return value.item()
+
+    optimiser.step(closure)
+    closure()
+    if not (left := scaled.grad.abs().max().item()) <= TOLERANCE:
+        raise ArithmeticError(f"no convergence, the gradient is still {left:.2g}: give pixels in float64")
+    return unscaled().detach()
+
+
+def losses(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
+    """The loss of each image."""
+    return -log_likelihoods(w, pixels, labels)
+
+
+def out_of_sample(pixels: Tensor, labels: Tensor, C: float, folds: int = FOLDS) -> Tensor:
+    """The loss of each image for the classifier of the other folds; fold k has the images k, k + folds, ..."""
+    if not 2 <= folds <= len(labels):
+        raise ValueError(f"folds must be 2 to {len(labels)}, the number of images, got {folds}")
+    scores, fold, start = torch.empty_like(pixels[:, 0]), torch.arange(len(labels)) % folds, None
+    for k in range(folds):
+        out = fold == k
+        start = fit(pixels[~out], labels[~out], C, start)  # sooner there from the last one; the minimiser is the same
+        scores[out] = losses(start, pixels[out], labels[out])
+    return scores
+
+
+def trimmed(pixels: Tensor, labels: Tensor, C: float, fraction: float, rounds: int = ROUNDS) -> Tensor:
+    """The loss of each image after some rounds of training without the `fraction` of the largest losses.
+
+    With no round it is the loss in sample.
+    """
+    if not 0 <= fraction < 1:
+        raise ValueError(f"fraction is the part that is dropped and must lie in [0, 1), got {fraction}")
+    w = fit(pixels, labels, C)
+    for _ in range(rounds):
+        keep = kept(losses(w, pixels, labels), round(fraction * len(labels)))
+        w = fit(pixels[keep], labels[keep], C, w)
+    return losses(w, pixels, labels)
+
+
+def kept(scores: Tensor, dropped: int) -> Tensor:
+    """All but those with the highest scores, in their order."""
+    return scores.argsort(descending=True, stable=True)[dropped:].sort().values
+
+
+def judged(problem: HyperCleaning, scores: Tensor) -> dict[str, float]:
+    """How well scores find the wrong labels, as `HyperCleaning.evaluate` says it, and the accuracy without them."""
+    wrong, (pixels, _) = problem.is_noisy, problem.lower_set
+    keep = kept(scores, int(wrong.sum()))
+    called = torch.ones_like(wrong).index_fill(0, keep, False)
+    w = fit(pixels[keep], problem.noisy_labels[keep], problem.C)
+    found = class_scores(w, problem.test_set.pixels).argmax(0) == problem.test_set.labels
+    numbers = {"auc": area_under_curve(scores[wrong], scores[~wrong]), "f1": wrong[called].double().mean()}
+    return {name: number.item() for name, number in (numbers | {"test_accuracy": found.double().mean()}).items()}
+
+
+def store(seed: int, folder: Path) -> Path:
+    """Judge both on the images of hyper-cleaning with that seed; a CSV, and a JSON with versions and cost."""
+    start, path = time.process_time(), folder / "hyper-cleaning" / "baselines" / f"{seed}.csv"
+    problem = HyperCleaning(NOISE, seed, C=C, dtype=torch.float64)
+    with one_thread():
+        data = problem.lower_set.pixels, problem.noisy_labels, C
+        scores = {"out of sample": out_of_sample(*data), "trimmed": trimmed(*data, NOISE)}
+        rows = [{"label": label, "seed": seed} | judged(problem, score) for label, score in scores.items()]
+    write_atomically(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g").encode())
+    facts = {"noise": NOISE, "C": C, "folds": FOLDS, "rounds": ROUNDS, "tolerance": TOLERANCE}
+    facts |= {"cpu_seconds": round(time.process_time() - start, 1)} | environment()
+    write_atomically(path.with_suffix(".json"), (json.dumps(facts, indent=1) + "\n").encode())
+    return path
+
+
+def read(folder: Path) -> pd.DataFrame:
+    """What is stored: label, seed, auc, f1, test_accuracy."""
+    return pd.concat(
+        [pd.read_csv(path) for path in sorted((folder / "hyper-cleaning" / "baselines").glob("*.csv"))],
+        ignore_index=True,
+    )

@@ -1,0 +1,144 @@
+"""Wrong labels among Gaussian blobs, found by a loss out of sample and by trimming."""
+
+import json
+from functools import partial
+
+import pytest
+import torch
+
+from bilevel_book import baselines
+from bilevel_book.__main__ import main
+from bilevel_book.baselines import fit, judged, kept, losses, out_of_sample, read, trimmed
+from bilevel_core.problems.hyper_cleaning import Images, class_scores, mislabel
+
+C = 1e-3
+
+
+class Blobs:
+    """As HyperCleaning: n points around ten centres, noise * n of them mislabelled, and as many points for a test.
+
+    Each point may have a coordinate of its own, `private`, by which a classifier can learn its label by heart.
+    """
+
+    C = C
+
+    def __init__(self, n, dim, apart, noise, private=0.0, seed=0):
+        generator = torch.Generator().manual_seed(seed)
+        centres = apart * torch.randn(10, dim, generator=generator, dtype=torch.float64)
+
+        def drawn(own):
+            labels = torch.randint(10, (n,), generator=generator)
+            points = centres[labels] + torch.randn(n, dim, generator=generator, dtype=torch.float64)
+            return Images(
+                torch.cat((points, own * torch.eye(n)[:, : n if private else 0], torch.ones(n, 1)), 1), labels
+            )
+
+        self.lower_set, self.test_set = drawn(private), drawn(0.0)
+        self.noisy_labels = mislabel(self.lower_set.labels, noise, generator)
+        self.is_noisy = self.noisy_labels != self.lower_set.labels
+        self.data = self.lower_set.pixels, self.noisy_labels, C
+
+
+@pytest.fixture(scope="module")
+def easy():
+    return Blobs(600, 20, apart=3.0, noise=0.1)
+
+
+def in_sample(blobs):
+    return trimmed(*blobs.data, fraction=0.0, rounds=0)
+
+
+def test_the_classifier_is_the_minimiser(easy):
+    pixels, labels, _ = easy.data
+    w = fit(*easy.data).requires_grad_()
+    (gradient,) = torch.autograd.grad(losses(w, pixels, labels).mean() + C * (w @ w), w)
+    assert gradient.abs().max() < 2e-5
+    assert torch.allclose(fit(*easy.data, start=torch.ones_like(w)), w, atol=1e-2)  # error <= ||gradient|| / 2 C
+    assert w.abs().max() > 0.5
+
+
+def test_a_fit_that_cannot_converge_says_so(easy):
+    pixels, labels, _ = easy.data
+    with pytest.raises(ArithmeticError, match=r"no convergence, the gradient is still .*: give pixels in float64"):
+        fit(pixels.float(), labels, C)
+
+
+@pytest.mark.parametrize("score", [out_of_sample, partial(trimmed, fraction=0.1)], ids=["out of sample", "trimmed"])
+def test_wrong_labels_among_blobs_apart_are_found(easy, score):
+    numbers = judged(easy, score(*easy.data))
+    assert numbers["auc"] > 0.998
+    assert numbers["f1"] > 0.95
+    assert (
+        numbers["test_accuracy"] > judged(easy, torch.zeros(600))["test_accuracy"]
+    )  # the first are dropped, not the wrong
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_label_learnt_by_heart_is_found_out_of_sample_rather_than_in_sample(seed):
+    blobs = Blobs(200, 10, apart=1.5, noise=0.1, private=20.0, seed=seed)
+    inside, outside = judged(blobs, in_sample(blobs)), judged(blobs, out_of_sample(*blobs.data))
+    assert outside["auc"] > inside["auc"] + 0.004
+    assert outside["f1"] >= inside["f1"] + 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_many_labels_are_wrong_trimming_finds_more_than_one_training(seed):
+    blobs = Blobs(500, 10, apart=1.0, noise=0.3, seed=seed)
+    once, often = judged(blobs, in_sample(blobs)), judged(blobs, trimmed(*blobs.data, fraction=0.3))
+    assert often["auc"] > once["auc"] + 0.005
+    assert often["f1"] > once["f1"] + 0.01
+
+
+def test_no_image_is_judged_by_a_classifier_that_saw_it(easy):
+    """Another label of an image changes its own score by the loss alone, for the classifier of its fold is the same."""
+    pixels, labels, _ = easy.data
+    other = labels.clone()
+    other[7] = (labels[7] + 1) % 10
+    scores, changed = out_of_sample(pixels, labels, C), out_of_sample(pixels, other, C)
+    seen = torch.arange(600) % 5 != 2
+    w = fit(pixels[seen], labels[seen], C)
+    for given, score in ((labels, scores), (other, changed)):
+        assert score[~seen] == pytest.approx(losses(w, pixels[~seen], given[~seen]), abs=1e-3)
+    assert not torch.allclose(scores[seen], changed[seen], atol=1e-2)  # the other folds did see it
+
+
+def test_the_highest_scores_are_dropped_and_judged_as_in_hyper_cleaning(easy):
+    assert kept(torch.tensor([1.0, 5.0, 3.0, 4.0]), 2).tolist() == [0, 2]
+    wrong = easy.is_noisy
+    perfect, opposite = judged(easy, wrong.double()), judged(easy, -wrong.double())
+    assert (perfect["auc"], perfect["f1"]) == (1, 1)
+    assert (opposite["auc"], opposite["f1"]) == (0, 0)
+    oracle = fit(easy.lower_set.pixels[~wrong], easy.lower_set.labels[~wrong], C)
+    right = class_scores(oracle, easy.test_set.pixels).argmax(0) == easy.test_set.labels
+    assert perfect["test_accuracy"] == right.double().mean()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda data: out_of_sample(*data, folds=1), "folds must be 2 to 600, the number of images, got 1"),
+        (lambda data: out_of_sample(*data, folds=601), "folds must be 2 to 600, the number of images, got 601"),
+        (lambda data: trimmed(*data, fraction=1.0), r"fraction .* must lie in \[0, 1\), got 1.0"),
+    ],
+)
+def test_what_cannot_be_is_refused(easy, call, message):
+    with pytest.raises(ValueError, match=message):
+        call(easy.data)
+
+
+@pytest.mark.slow
+def test_the_command_stores_what_it_finds_and_the_same_again(tmp_path, monkeypatch, capsys):
+    problem = Blobs(200, 10, apart=1.5, noise=0.1)
+    monkeypatch.setattr(baselines, "HyperCleaning", lambda noise, seed, C, dtype: problem)
+    for folder in ("once", "again"):
+        assert main(["baselines", "--seed", "3", "--results", str(tmp_path / folder)]) == 0
+    once, again = (tmp_path / folder / "hyper-cleaning" / "baselines" / "3.csv" for folder in ("once", "again"))
+    assert once.read_bytes() == again.read_bytes()
+    assert f"stored in {once}" in capsys.readouterr().out
+    table = read(tmp_path / "once").set_index("label")
+    assert list(table.index) == ["out of sample", "trimmed"]
+    assert set(table.pop("seed")) == {3}
+    expected = judged(problem, trimmed(*problem.data, fraction=0.1))
+    assert table.loc["trimmed"].to_dict() == pytest.approx(expected, rel=1e-5)
+    facts = json.loads(once.with_suffix(".json").read_text())
+    assert {"cpu_seconds", "versions", "commit", "noise", "C", "folds", "rounds"} <= facts.keys()
