@@ -18,7 +18,7 @@ class Result:
 
     `stop` is "steps", "seconds", "gradients", "diverged", "patience", "callback" or "interrupted"; `diverged_at` is the
     step whose iterate was not finite; `warnings` are sentences, none when all is well; `title` says who ran on what;
-    `columns` are those of `evaluate`. If asked for: `best`, the state and the row at its best, and `refit`.
+    `columns` are those of `evaluate`. If asked for: `best`, the state and row at its best; `refit`, with its warnings.
     """
 
     state: State
