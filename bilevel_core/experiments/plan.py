@@ -90,7 +90,7 @@ def sweep(
     file = load(experiment)
     plan = file.sizes[known(size, file.sizes, f"size of {file.name}")]
     chosen = [known(group, plan, f"group of {file.name}, size {size},") for group in groups or plan]
-    runs = [run for name in plan if name in chosen for run in _runs(file, name, plan[name])]
+    runs = [run for name in plan if name in chosen for run in _runs(file, size, name)]
     for run in runs:
         with at(f"{file.name}, {run.group}, {run.label}"):
             run.make_solver()
@@ -102,9 +102,10 @@ def sweep(
     return [run for run in runs if not labels or run.label in labels]
 
 
-def _runs(file: Experiment, name: str, group: Group) -> Iterator[Run]:
+def _runs(file: Experiment, size: str, name: str) -> Iterator[Run]:
+    group = file.sizes[size][name]
     for seed, label in itertools.product(group.seeds, group.only):
-        run = replace(run_of(file, group, label), group=name, seed=seed, budget=_budget(file, group, label))
+        run = replace(run_of(file, group, label), group=name, seed=seed, budget=_budget(file, size, group, label))
         for full, options in _variants(label, run.options, group):
             if group.chosen is None or full in group.chosen:
                 yield replace(run, label=full, options=options)
@@ -117,13 +118,12 @@ def run_of(file: Experiment, group: Group, label: str) -> Run:
     return Run(file.name, "", label, method.solver, method.options | group.settings, file.problem, problem, 0, {})
 
 
-def _budget(file: Experiment, group: Group, label: str) -> Options:
+def _budget(file: Experiment, size: str, group: Group, label: str) -> Options:
     try:
         return group.budget(file.calibration, label)
     except KeyError as missing:
-        raise ValueError(
-            f"{file.name} is not calibrated for {missing}: run `python -m bilevel_core calibrate {file.name}` first"
-        ) from missing
+        command = f"python -m bilevel_core calibrate {file.name} --size {size}"
+        raise ValueError(f"{file.name} is not calibrated for {missing}: run `{command}` first") from missing
 
 
 def _variants(label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:

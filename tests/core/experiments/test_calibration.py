@@ -52,7 +52,9 @@ def timed(write):
 
 
 def test_what_is_not_calibrated_is_told(timed):
-    with pytest.raises(ValueError, match=r"small is not calibrated for 'steps': run `.* calibrate small` first"):
+    with pytest.raises(
+        ValueError, match=r"small is not calibrated for 'steps': run `.* calibrate small --size full` first"
+    ):
         sweep(timed, "full", ["main"])
     assert sweep(timed, "full", ["quiet"])  # which has its steps
 
