@@ -22,7 +22,7 @@ from bilevel_core.problem import BilevelProblem
 from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
-from bilevel_core.watch import Seen, warnings
+from bilevel_core.watch import Seen, cold, warnings
 
 UNITS = ("steps", "seconds", "gradients")
 COUNT = "a whole number of at least 1"
@@ -207,12 +207,13 @@ class _Execution:
         history, at = pd.DataFrame(self.rows), self.state.t + 1 if self.diverged else None
         first = [(name, history[name].tolist()) for name in self.columns[:1]] or [("", [])]
         about = self.problem, self.solver, self.start, self.state
+        best = (self.best[1], self.rows[self.best[0]]) if self.goal else None
+        after = self.refitted() if refit else None
         told = tuple(warnings(*about, self.seen, self.diverged, *first[0]))
+        told += tuple(cold(after, best[1] if best else self.rows[-1])) if after else ()
         if progress and told:
             print(*told, sep="\n", file=sys.stderr)
-        best = (self.best[1], self.rows[self.best[0]]) if self.goal else None
         title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
-        after = self.refitted() if refit else None
         return Result(self.state, history, stop, at, told, title, tuple(self.columns), best, after)
 
     def refitted(self) -> Any:

@@ -101,3 +101,14 @@ def warnings(
                 f"delta = {delta:g} is too small for {dtype}: rounding of y + delta v and y - delta v makes an error "
                 f"of about {error:.1g} of H v; a larger delta{', or float64' * (dtype == torch.float32)}"
             )
+
+
+def cold(refit: Any, row: dict[str, float]) -> Iterator[str]:
+    """The sentences about a cold start at the x of a row: its own, and one if it is worse than what the row says."""
+    yield from refit.warnings
+    for name, number in list(refit.numbers.items())[:1]:
+        if any(word in name for word in LOSSES) and number > row[name] + RISE * abs(row[name]):
+            yield (
+                f"{name} is {row[name]:.4g} at the y of the run and {number:.4g} with y fitted afresh: x has learned "
+                "to go with a y that is not y*(x); a smaller alpha, a larger beta, or more inner steps"
+            )

@@ -192,13 +192,13 @@ def test_a_name_stands_for_what_suggest_finds(monkeypatch, capsys):
 
 def test_refit_solves_the_lower_level_at_the_last_x_or_the_best(monkeypatch):
     def refit(problem, x, seed):
-        return x, seed
+        return SimpleNamespace(x=x, seed=seed, warnings=(), numbers={})
 
     monkeypatch.setitem(sys.modules, "bilevel_core.refit", SimpleNamespace(refit=refit))
     result = run(quadratic(), FMBO(), 3, steps=5, refit=True, **quiet)
-    assert torch.equal(result.refit[0], result.state.x)
-    assert result.refit[1] == 3
+    assert torch.equal(result.refit.x, result.state.x)
+    assert result.refit.seed == 3
     result = run(Bowl(), FMBO(), steps=20, every=2, best="loss", refit=True, **quiet)
-    assert torch.equal(result.refit[0], result.best[0].x)
-    assert not torch.equal(result.refit[0], result.state.x)
+    assert torch.equal(result.refit.x, result.best[0].x)
+    assert not torch.equal(result.refit.x, result.state.x)
     assert run(quadratic(), FMBO(), 3, steps=5, **quiet).refit is None

@@ -1,5 +1,8 @@
 """What a run says about itself: a sentence when something is wrong, none when all is well."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 
@@ -182,3 +185,18 @@ def test_no_false_alarm_on_the_experiments_of_the_paper(name):
 def test_an_x_that_its_method_cannot_see_is_told():
     """The control of Chapter 10: f does not depend on the weights, so alternating leaves them where they are."""
     assert any("x never moved" in s for s in told(HyperCleaning(), SOLVERS["alternating"](), 20, every=10))
+
+
+@pytest.mark.parametrize(("factor", "warned"), [(1.05, False), (1.5, True)])
+def test_a_cold_start_that_is_worse_is_told(factor, warned):
+    refit = SimpleNamespace(warnings=(), numbers={"upper_loss": 2.0 * factor, "accuracy": 0.0})
+    sentences = list(watch.cold(refit, {"upper_loss": 2.0, "accuracy": 1.0}))
+    assert len(sentences) == warned
+    assert all("upper_loss is 2 at the y of the run and 3 with y fitted afresh" in sentence for sentence in sentences)
+
+
+def test_what_a_refit_says_is_said_by_the_run(monkeypatch):
+    stuck = SimpleNamespace(warnings=("the refit did not converge",), numbers={})
+    monkeypatch.setitem(sys.modules, "bilevel_core.refit", SimpleNamespace(refit=lambda *given: stuck))
+    assert told(Quadratic(), FMBO(), refit=True) == ("the refit did not converge",)
+    assert told(Quadratic(), FMBO()) == ()
