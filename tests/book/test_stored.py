@@ -11,7 +11,8 @@ from bilevel_core.experiments import load, names, sweep, verify
 from bilevel_core.experiments.storing import facts_of
 
 COSTS = {f"cost/{name}.{end}" for name in ("table", "scaling", "slopes", "rejected") for end in ("csv", "json")}
-OTHERS = {"released/recorded.csv"} | COSTS  # ends of runs of the released code itself; what `make bench` measured
+BASELINES = {f"hyper-cleaning/baselines/0.{end}" for end in ("csv", "json")}  # by `python -m bilevel_book baselines`
+OTHERS = {"released/recorded.csv"} | COSTS | BASELINES  # ends of runs of the released code; what `make bench` measured
 
 
 def test_every_file_is_that_of_a_run():
