@@ -30,8 +30,8 @@ def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
 
 
 def _clock(table: pd.DataFrame) -> str | None:
-    """The column of time: calibrated, or measured if that was the budget."""
-    return next((name for name in ("seconds", "cpu_seconds") if name in table), None)
+    """The column of time: measured, if that was the budget, or calibrated."""
+    return next((name for name in ("cpu_seconds", "seconds") if name in table), None)
 
 
 def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Series:

@@ -306,7 +306,6 @@ def trained_afresh(images, labels, ridge, seed):
     return network
 
 
-@unfinished
 @pytest.mark.slow
 def test_networks_trained_afresh_learn_more_from_twenty_learned_images_than_from_twenty_real_ones(test_digits):
     mnist, digits, ridge = load_mnist(), torch.arange(20) % 10, 5e-3
