@@ -141,7 +141,7 @@ def unbalanced():
 
 
 @pytest.fixture(scope="module")
-def test_digits():
+def unseen_digits():
     mnist = load_mnist()
     return pixels(mnist.test_images[:4000]), mnist.test_labels[:4000]
 
@@ -153,13 +153,13 @@ def accuracy(problem, x, y, digits):
 
 @unfinished
 @pytest.mark.slow
-def test_class_weights_are_as_good_as_inverse_frequencies(unbalanced, test_digits):
+def test_class_weights_are_as_good_as_inverse_frequencies(unbalanced, unseen_digits):
     problem = from_modules(ClassWeights(), linear(49, 10), (cross_entropy, weighted), *unbalanced, 64, 1e-4)
     result = first_try(problem, steps=600)
     x, uniform, inverse = result.state.x, torch.zeros(10), -unbalanced[1][1].bincount().log()
     assert shares(problem, result, "upper_loss", first=uniform, best=inverse) > RIGHT or result.warnings
-    baseline = accuracy(problem, inverse, refit(problem, inverse).y, test_digits)
-    assert accuracy(problem, x, result.refit.y, test_digits) > baseline - 0.03 or result.warnings
+    baseline = accuracy(problem, inverse, refit(problem, inverse).y, unseen_digits)
+    assert accuracy(problem, x, result.refit.y, unseen_digits) > baseline - 0.03 or result.warnings
 
 
 # 3. Features of sinusoids.
@@ -307,7 +307,7 @@ def trained_afresh(images, labels, ridge, seed):
 
 
 @pytest.mark.slow
-def test_networks_trained_afresh_learn_more_from_twenty_learned_images_than_from_twenty_real_ones(test_digits):
+def test_networks_trained_afresh_learn_more_from_twenty_learned_images_than_from_twenty_real_ones(unseen_digits):
     mnist, digits, ridge = load_mnist(), torch.arange(20) % 10, 5e-3
     real = pixels(mnist.train_images[:2000]), mnist.train_labels[:2000]
     chosen = torch.stack([real[0][real[1] == digit][k] for k in range(2) for digit in range(10)])
@@ -316,13 +316,13 @@ def test_networks_trained_afresh_learn_more_from_twenty_learned_images_than_from
     result = first_try(problem, steps=1000)
 
     def score(images):
-        images_of_test, labels = test_digits
+        images_of_test, labels = unseen_digits
         networks = [trained_afresh(images, digits, ridge, seed) for seed in range(3)]
         return sum((each(images_of_test).argmax(1) == labels).float().mean().item() for each in networks) / 3
 
     learned = score(result.state.x.view(20, 49))
     assert learned > score(chosen) + 0.05 or result.warnings
-    assert accuracy(problem, result.state.x, result.refit.y, test_digits) == pytest.approx(learned, abs=0.03)
+    assert accuracy(problem, result.state.x, result.refit.y, unseen_digits) == pytest.approx(learned, abs=0.03)
 
 
 # 6. A method of one's own.
