@@ -40,9 +40,10 @@ def walk(problem, solver, steps, seed=0):
 # The problem
 
 
-@pytest.mark.parametrize("scale", [1.0, 20.0])
-def test_the_closed_forms_agree_with_the_implicit_function_theorem(generator, scale):
-    problem = Ripples(3, noise=0.5)
+@pytest.mark.parametrize("scale", [0.3, 1.0, 20.0])
+@pytest.mark.parametrize("kind", [Ripples, Bent])
+def test_the_closed_forms_agree_with_the_implicit_function_theorem(generator, kind, scale):
+    problem = kind(3, noise=0.5)
     x = scale * torch.randn(12, generator=generator, dtype=torch.float64)
     truth = hypergradient(problem, x)
     torch.testing.assert_close(problem.hypergradient(x), truth.gradient, rtol=1e-9, atol=1e-9)
@@ -296,14 +297,9 @@ def test_a_run_that_is_not_stored_is_named():
 # A lower level that is not quadratic
 
 
-@pytest.mark.parametrize("scale", [0.3, 20.0])
-def test_the_closed_forms_of_the_bent_problem(generator, scale):
+def test_all_v_lie_in_the_ball_of_the_theorem(generator):
     problem = Bent(3, noise=0.5)
-    x = scale * torch.randn(12, generator=generator, dtype=torch.float64)
-    truth = hypergradient(problem, x)
-    torch.testing.assert_close(problem.y_star(x), truth.y, rtol=1e-8, atol=1e-8)
-    torch.testing.assert_close(problem.v_star(x), truth.v, rtol=1e-8, atol=1e-8)
-    torch.testing.assert_close(problem.hypergradient(x), truth.gradient, rtol=1e-8, atol=1e-8)
+    x = 20 * torch.randn(12, generator=generator, dtype=torch.float64)
     assert problem.each(problem.v_star(x)).norm(dim=1).max() <= problem.radius
 
 

@@ -15,6 +15,7 @@ from bilevel_book.ledger.effects import effect
 from bilevel_book.ledger.evidence import Evidence
 from bilevel_book.ledger.registry import Call
 from bilevel_book.ledger.values import value
+from bilevel_core.experiments.files import at
 
 FILE = Path(__file__).with_name("choices.toml")
 KEYS = {"what": str, "section": str, "value": str, "why": str}
@@ -55,16 +56,16 @@ def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[OpenChoice, ...]]:
     """The sections of a file and its choices; every function that it names exists, and none is left over."""
     sections, entries = files.read(path, "choice", KEYS, OPTIONAL)
     found = tuple(_choice(path, entry) for entry in entries)
-    with files.naming(path.name):
+    with at(path.name):
         value.refuse_unused([part for choice in found for part in choice.value if isinstance(part, Call)])
         effect.refuse_unused([call for choice in found for call in choice.effects])
     return sections, found
 
 
 def _choice(path: Path, entry: dict[str, Any]) -> OpenChoice:
-    with files.naming(f"{path.name}, {entry['what']}, value"):
+    with at(f"{path.name}, {entry['what']}, value"):
         parts = tuple(_parts(entry["value"]))
-    with files.naming(f"{path.name}, {entry['what']}, effects"):
+    with at(f"{path.name}, {entry['what']}, effects"):
         calls = tuple(effect.call(given) for given in entry.get("effects", ()))
     chapters = tuple(entry.get("chapters", ()))
     return OpenChoice(entry["section"], entry["what"], parts, entry["why"], calls, chapters)

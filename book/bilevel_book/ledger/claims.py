@@ -18,6 +18,7 @@ from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, represen
 from bilevel_book.ledger.evidence import Evidence
 from bilevel_book.ledger.registry import Call, judge
 from bilevel_book.verdicts import Claim, Verdict
+from bilevel_core.experiments.files import at
 
 FILE = Path(__file__).with_name("claims.toml")
 KEYS = {"id": str, "section": str, "where": str, "quote": str, "judges": list}
@@ -50,7 +51,7 @@ def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[Passage, ...]]:
     """The sections of a file and its passages, all of whose judges exist; and no judge is left over."""
     sections, entries = files.read(path, "passage", KEYS, OPTIONAL)
     passages = tuple(_passage(path, entry) for entry in entries)
-    with files.naming(path.name):
+    with at(path.name):
         judge.refuse_unused([call for passage in passages for call, _ in passage.judges])
     return sections, passages
 
@@ -58,7 +59,7 @@ def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[Passage, ...]]:
 def _passage(path: Path, entry: dict[str, Any]) -> Passage:
     if not re.fullmatch(r"[a-z0-9-]+:[a-z0-9-]+", entry["id"]):
         raise ValueError(f"{path.name}, {entry['id']}, id: must be two words of small letters, digits and hyphens, a:b")
-    with files.naming(f"{path.name}, {entry['id']}, judges"):
+    with at(f"{path.name}, {entry['id']}, judges"):
         calls = tuple(_call(given, entry["where"]) for given in entry["judges"])
     return Passage(**entry | {"judges": calls, "chapters": tuple(entry.get("chapters", ()))})
 

@@ -2,24 +2,15 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
-@contextmanager
-def naming(where: str) -> Iterator[None]:
-    """Let an error about what was given say where it stands."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
+from bilevel_core.experiments.files import at
 
 
 def read(path: Path, kind: str, keys: dict[str, type], optional: dict[str, type]) -> tuple[tuple[str, ...], list[dict]]:
     """The sections and the entries `[[kind]]`, each with all of `keys`, the first of which names it."""
-    with naming(path.name):
+    with at(path.name):
         file = tomllib.loads(path.read_text())
     if set(file) != {"sections", kind}:
         raise ValueError(f"{path.name} has {', '.join(file)} at its top; it must have sections and {kind}")
