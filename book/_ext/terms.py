@@ -16,11 +16,8 @@ CLOSED = (nodes.title, nodes.reference, nodes.literal, nodes.math, nodes.raw)
 
 def split(entries: list[str]) -> dict[str, str]:
     """The entry of each term, longest first: "condition number" is no use of a term "number"."""
-    return {term: entry for term, entry in sorted(((t, e) for e in entries for t in e.split(", ")), key=_longest)}
-
-
-def _longest(pair: tuple[str, str]) -> int:
-    return -len(pair[0])
+    terms = [(term, entry) for entry in entries for term in entry.split(", ")]
+    return dict(sorted(terms, key=lambda pair: -len(pair[0])))
 
 
 def pattern(terms: list[str]) -> re.Pattern[str]:
