@@ -42,13 +42,14 @@ class Look(NamedTuple):
         return {"color": self.color, "linestyle": self.linestyle}
 
 
+# No two methods share a colour, nor both dash and mark: whoever sees no colours has those, and the names at the curves.
 METHODS = {
-    "FdeHBO": Look(BLUE, "-", "o"), "FMBO": Look(BLUE, "--", "s"),
-    "SOBA": Look(SKY, "-", "s"), "FSLA": Look(PURPLE, "-", "s"), "AmIGO": Look(ORANGE, "--", "s"),
-    "stocBiO": Look(ORANGE, "-", "^"), "MRBO": Look(RED, "-", "^"), "VRBO": Look(RED, ":", "v"),
-    "AID-FP": Look(GREEN, "--", "D"), "AID-CG": Look(SKY, "--", "D"), "reverse": Look(GREEN, ":", "v"),
-    "BSA": Look(GREY, ":", "v"), "SUSTAIN": Look(PURPLE, ":", "v"),
-    "PZOBO-S": Look(BROWN, "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look(RED, "--", "X"),
+    "FdeHBO": Look(BLUE, "-", "o"), "FMBO": Look("#7A3FE0", "--", "o"),
+    "SOBA": Look(SKY, "-", "s"), "FSLA": Look(PURPLE, ":", "s"), "AmIGO": Look("#6A7F00", "--", "s"),
+    "stocBiO": Look(ORANGE, "-", "^"), "MRBO": Look(RED, "--", "^"), "VRBO": Look("#7F0035", ":", "^"),
+    "AID-FP": Look("#2F5D0A", "--", "D"), "AID-CG": Look("#06525F", "-", "D"), "reverse": Look("#17108C", ":", "D"),
+    "BSA": Look(GREY, ":", "v"), "SUSTAIN": Look("#B00FC8", "--", "v"),
+    "PZOBO-S": Look(BROWN, "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look("#DB1362", "--", "X"),
     "alternating": Look(BLACK, "-", "d"),
 }  # fmt: skip
 
