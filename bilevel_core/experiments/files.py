@@ -19,9 +19,9 @@ from typing import Any, get_args, get_origin
 import torch
 
 from bilevel_core import problems
+from bilevel_core.budget import Budget
 from bilevel_core.files import experiment_file, shipped_experiments
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
 from bilevel_core.solvers import SOLVERS, Solver
 

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bilevel_core.allowed import COUNT, FINITE
 from bilevel_core.data import load_mnist
-from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
+from bilevel_core.problem import BilevelProblem, Samples, seeded
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
 LOWER, UPPER, SELECTION = slice(0, 20_000), slice(40_000, 45_000), slice(45_000, 50_000)
@@ -44,8 +45,8 @@ class HyperCleaning(BilevelProblem):
         oracle: bool = False,
         dtype: torch.dtype = torch.float32,
     ):
-        check_counts(batch_size=batch_size)
-        check_numbers(noise=noise, C=C)
+        COUNT.check(batch_size=batch_size)
+        FINITE.check(noise=noise, C=C)
         if not 0 <= noise <= 1:
             raise ValueError(f"noise is the fraction of wrong labels and must lie in [0, 1], got {noise}")
         if not C > 0:
