@@ -13,7 +13,6 @@ A method that needs several derivatives at one x and on one batch asks `losses` 
 alone is computed once, and one forward pass at a y serves every derivative at that y.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from bilevel_core.allowed import POSITIVE
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
@@ -169,7 +169,7 @@ def finite_difference_at(
     problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, delta: float
 ) -> list[Directions]:
     """`finite_difference` at several points on the same samples, with the backward passes of one."""
-    _check_delta(delta)
+    POSITIVE.check(delta=delta)
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples, delta) for point in points]
     n, (x, y, v) = len(points), _leaves(points)
@@ -210,7 +210,7 @@ def jacobian_vector(
 def _central_difference(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float, of: str
 ) -> tuple[Tensor, ...]:
-    _check_delta(delta)
+    POSITIVE.check(delta=delta)
     count(gradients=2)
     ys = [_leaf(y.detach() + step * v) for step in (delta, -delta)]
     with torch.enable_grad():
@@ -303,8 +303,3 @@ def _check_point(x: Tensor, y: Tensor, v: Tensor) -> None:
     check_vector("x", x)
     check_vector("y", y)
     check_vector("v", v, like=y)
-
-
-def _check_delta(delta: float) -> None:
-    if not (isinstance(delta, int | float) and delta > 0 and math.isfinite(delta)):
-        raise ValueError(f"delta must be a positive number, got {delta!r}")

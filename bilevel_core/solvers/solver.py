@@ -51,14 +51,10 @@ class Options:
                 words = f.metadata["allowed"].words
                 raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, the same at every t, got {given!r}")
             if f.metadata and not (isinstance(given, Rule) and f.type in (Step, "Step")):
-                self.at(0, f.name)
-
-    def at(self, t: int, *names: str) -> tuple[Any, ...]:
-        """The values of the named options at time t, each checked against what it allows."""
-        return tuple([self.value(name, t) for name in names])
+                self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
-        """The same of one option."""
+        """The value of an option at time t, checked against what it allows."""
         given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
         try:
             value = given(t) if callable(given) else given

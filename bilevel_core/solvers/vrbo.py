@@ -31,7 +31,7 @@ class VRBO(PairSolver):
     period: int = option(3, COUNT, "steps from one fresh start of the estimates to the next")
     large: int = option(5, COUNT, "draws in a fresh start")
     Q: int = option(10, COUNT, "factors of the longest product in the sum")
-    eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
         here, h = Pair(state.x, state.y), state.h
