@@ -55,7 +55,7 @@ class Budget:
     def next_row(self, t: int, spent: float) -> tuple[float, float]:
         """The step, and the amount spent, of which the first to be reached has the next row, for a run that is at t."""
         unit, total = self.limit
-        step, mark = (total, math.inf) if unit == "steps" else (math.inf, total)
+        step, amount = (total, math.inf) if unit == "steps" else (math.inf, total)
         if isinstance(self.every, Sequence):
             step = min([step, *self.every[bisect_right(self.every, t) :]])
         elif self.every or unit == "steps":
@@ -63,5 +63,5 @@ class Budget:
             step = min(step, (t // whole + 1) * whole)
         else:
             gap = total / self.rows
-            mark = min(mark, (spent // gap + 1) * gap)
-        return step, mark
+            amount = min(amount, (spent // gap + 1) * gap)
+        return step, amount

@@ -82,7 +82,7 @@ class Loss:
         count(gradients=1 if minus is None else 2)
         value = self._value(y)
         with torch.enable_grad():
-            value = value if minus is None else value - check_scalar(self.name, self.of_y(minus.detach()))
+            value = value if minus is None else value - check_scalar(self.name, self.function(minus.detach()))
         return derivatives(value, self.x, retain=True)[0]
 
     def gradients(self, y: Tensor) -> tuple[Tensor, ...]:
@@ -106,7 +106,7 @@ class Loss:
         return derivatives(self._slope(y), self.y, self.x, retain=True, towards=v)
 
     @cached_property
-    def of_y(self) -> Callable[[Tensor], Tensor]:
+    def function(self) -> Callable[[Tensor], Tensor]:
         """The loss as a function of y, with all that x alone decides computed, once it is asked for."""
         with torch.enable_grad():
             return self.at(self.x, self.batch)
@@ -115,7 +115,7 @@ class Loss:
         if self.given is not y:
             self.given, self.y, self.slope = y, _leaf(y), None
             with torch.enable_grad():
-                self.value = check_scalar(self.name, self.of_y(self.y), graph=self.x.requires_grad)
+                self.value = check_scalar(self.name, self.function(self.y), graph=self.x.requires_grad)
         return self.value
 
     def _slope(self, y: Tensor) -> Tensor:
@@ -258,10 +258,10 @@ def _from_three_draws(
 
 def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
     """g(x, y; batch) for each y: vectorised, or one by one where that is faster or the only way."""
-    of_y = problem.lower_at(x, batch)
+    g = problem.lower_at(x, batch)
 
     def lower(y: Tensor) -> Tensor:
-        return check_scalar("lower", of_y(y))
+        return check_scalar("lower", g(y))
 
     if problem.shares_x:
         with suppress(RuntimeError):  # `.item()`, a branch on values

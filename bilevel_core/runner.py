@@ -177,7 +177,7 @@ class _Execution:
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
-        last, mark = self.budget.next_row(self.state.t, self.spent())
+        last, amount = self.budget.next_row(self.state.t, self.spent())
         step, problem, calls = self.solver.step, self.problem, vars(self.calls)
         process, clock = time.process_time, time.perf_counter
         cpu, wall = process() - self.cpu, clock() - self.wall
@@ -193,7 +193,7 @@ class _Execution:
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
                     cpu, wall = process() - self.cpu, clock() - self.wall
-                if state.t >= last or (mark < math.inf and self.spent() >= mark):
+                if state.t >= last or (amount < math.inf and self.spent() >= amount):
                     return
 
     def record(self, bar: Any) -> None:
