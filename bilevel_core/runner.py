@@ -211,7 +211,8 @@ class _Execution:
         self.called_off = bool(self.callback and not self.diverged and self.callback(self.state, row))
 
     def add_row(self) -> Row:
-        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | self.counted
+        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall}
+        row |= {name: self.counted[name] for name in ("samples", "gradients", "Hv", "Jv")}
         if self.diverged:  # there is nothing left to evaluate
             row = dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
         else:

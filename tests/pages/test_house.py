@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -25,6 +26,15 @@ MOST_LINES = 5100
 def test_imports_follow_the_arrows(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert lint_imports(no_cache=True, no_logo=True) == 0, capsys.readouterr().out
+
+
+def test_the_library_depends_on_what_it_imports_and_on_nothing_else():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    given = project["dependencies"], project["optional-dependencies"]["cluster"]
+    needed, cluster = ({re.match(r"\w+", requirement)[0] for requirement in part} for part in given)
+    text = "\n".join(path.read_text() for path in (ROOT / "bilevel_core").rglob("*.py"))
+    imported = {*re.findall(r"^ *(?:from|import) (\w+)", text, re.M)} - {*sys.stdlib_module_names, "bilevel_core"}
+    assert imported - cluster == needed
 
 
 def test_the_library_is_read_in_an_evening():
