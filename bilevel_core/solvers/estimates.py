@@ -1,4 +1,4 @@
-"""The pieces that methods are made of: a double loop, estimates of v* = H^-1 r, and recursive momentum.
+"""The pieces that methods are made of: estimates of v* = H^-1 r, the surrogate, a double loop, recursive momentum.
 
     neumann      gamma sum_{q=0}^{Q} prod_{j=1}^{q} (I - gamma H_j) r            one batch for each factor, Q of them
     truncated    K gamma prod_{j=1}^{k} (I - gamma H_j) r,  k uniform on 0..K-1  the same in expectation, with Q = K - 1
@@ -8,7 +8,7 @@ so that the error of the mean is the tail (I - gamma H)^{Q+1} H^-1 r. They need 
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,6 +38,13 @@ def truncated(
     for batch in batches:
         r = r - gamma * hessian_vector(problem, x, y, r, batch)
     return K * gamma * r
+
+
+def surrogate(f: Loss, g: Loss, y: Tensor, solve: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """grad_x f - J v at y, and the v in it: what `solve` makes of grad_y f."""
+    f_x, f_y = f.gradients(y)
+    v = solve(f_y)
+    return f_x - g.jacobian_vector(y, v), v
 
 
 @method

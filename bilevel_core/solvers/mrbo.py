@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, recursive_momentum
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, recursive_momentum, surrogate
 from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
@@ -34,9 +34,8 @@ class MRBO(PairSolver):
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
             f, g = losses(problem, at.x, samples)
-            f_x, f_y = f.gradients(at.y)
-            v = neumann(problem, *at, f_y, batches, self.eta_series)
-            return Pair(f_x - g.jacobian_vector(at.y, v), g.grad_y(at.y)), v
+            G, v = surrogate(f, g, at.y, lambda r: neumann(problem, *at, r, batches, self.eta_series))
+            return Pair(G, g.grad_y(at.y)), v
 
         h, v = estimate(here)
         if eta < 1:

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, recursive_momentum, truncated
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, recursive_momentum, surrogate, truncated
 from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
@@ -36,9 +36,8 @@ class SUSTAIN(PairSolver):
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
             f, g = losses(problem, at.x, samples)
-            f_x, f_y = f.gradients(at.y)
-            v = truncated(problem, *at, f_y, batches, self.eta_series, self.K)
-            return Pair(f_x - g.jacobian_vector(at.y, v), g.grad_y(at.y)), v
+            G, v = surrogate(f, g, at.y, lambda r: truncated(problem, *at, r, batches, self.eta_series, self.K))
+            return Pair(G, g.grad_y(at.y)), v
 
         h, v = estimate(here)
         if eta < 1:

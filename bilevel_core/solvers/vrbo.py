@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, surrogate
 from bilevel_core.solvers.solver import COUNT, POSITIVE, draw, lower_batches, method, option
 
 
@@ -43,13 +43,13 @@ class VRBO(PairSolver):
                 id(x): (*losses(problem, x, samples), [lower_loss(problem, x, each, fixed=True) for each in batches])
                 for x, _ in points
             }
-            made = []
-            for x, y in points:
+
+            def estimate(x: Tensor, y: Tensor) -> tuple[Pair, Tensor]:
                 f, g, factors = at_x[id(x)]
-                f_x, f_y = f.gradients(y)
-                v = neumann(problem, x, y, f_y, factors, self.eta_series)
-                made.append((Pair(f_x - g.jacobian_vector(y, v), g.grad_y(y)), v))
-            return made
+                G, v = surrogate(f, g, y, lambda r: neumann(problem, x, y, r, factors, self.eta_series))
+                return Pair(G, g.grad_y(y)), v
+
+            return [estimate(*point) for point in points]
 
         def carry(h: Pair, last: Pair, here: Pair) -> tuple[Pair, Tensor]:
             (now, v), (then, _) = estimates(here, last)
