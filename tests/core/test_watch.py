@@ -1,6 +1,5 @@
 """What a run says about itself: a sentence when something is wrong, none when all is well."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -197,6 +196,6 @@ def test_a_cold_start_that_is_worse_is_told(factor, warned):
 
 def test_what_a_refit_says_is_said_by_the_run(monkeypatch):
     stuck = SimpleNamespace(warnings=("the refit did not converge",), numbers={})
-    monkeypatch.setitem(sys.modules, "bilevel_core.refit", SimpleNamespace(refit=lambda *given: stuck))
+    monkeypatch.setattr("bilevel_core.runner.cold_start", lambda *given: stuck)
     assert told(Quadratic(), FMBO(), refit=True) == ("the refit did not converge",)
     assert told(Quadratic(), FMBO()) == ()
