@@ -159,15 +159,12 @@ class Modules(BilevelProblem):
                 )
 
     def _is_sum(self, level: str, x: Tensor, y: Tensor, batch: Batch) -> bool:
-        """Whether two and three copies of a batch add equally much to a loss. To a mean they add nothing, and to a loss
-        that compares examples with one another more or less each time."""
-
-        def on(copies: int) -> float:
-            repeated = tree_map(lambda rows: torch.cat([rows] * copies), batch)
-            return self._loss_at(x, *self.losses[level == "lower"], repeated)(y).item()
-
-        with suppress(Exception):  # in batches of their own making, examples need not be rows
-            one, two, three = map(on, (1, 2, 3))
+        """Whether copies of a batch add equally much to a loss; to a mean they add nothing, and to a loss that compares
+        examples with one another more or less each time."""
+        with suppress(Exception):  # what a collate_fn makes need not have rows to repeat
+            copies = (tree_map(partial(torch.repeat_interleave, repeats=k, dim=0), batch) for k in (1, 2, 3))
+            loss = self.losses[level == "lower"]
+            one, two, three = (self._loss_at(x, *loss, each)(y).item() for each in copies)
             return abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one)
         return False
 
