@@ -56,7 +56,7 @@ class Modules(BilevelProblem):
             sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
         if not 0 < len(sizes) < 3 or any(not isinstance(n, int) or n < 1 or n is True for n in sizes):
             raise ValueError(f"batch_size must be a whole number of at least 1, or a pair of them, got {batch_size!r}")
-        self.batch_size = sizes[0], sizes[-1]
+        self.upper_size, self.lower_size = sizes[0], sizes[-1]
         if not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
             raise ValueError(f"ridge must be a number of at least 0, got {ridge!r}")
         self.ridge = ridge
@@ -67,9 +67,9 @@ class Modules(BilevelProblem):
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
             raise ValueError(f"outer and inner share {', '.join(both)}: a parameter belongs to x or to y")
         x, y = self.outer.weights(), self.inner.weights()
-        (n, m), settings, (f, g) = self.batch_size, (keep, x.device, x.dtype), self.losses
-        self.upper_data = batches("upper_data", upper_data, n, *settings, "index" in f[1])
-        self.lower_data = batches("lower_data", lower_data, m, *settings, "index" in g[1])
+        settings, (f, g) = (keep, x.device, x.dtype), self.losses
+        self.upper_data = batches("upper_data", upper_data, self.upper_size, *settings, "index" in f[1])
+        self.lower_data = batches("lower_data", lower_data, self.lower_size, *settings, "index" in g[1])
         self._check_losses(x, y)
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -84,8 +84,8 @@ class Modules(BilevelProblem):
         return self.outer.given, self.inner.given
 
     def sample(self, generator: torch.Generator) -> Samples:
-        n, m = self.batch_size
-        return Samples(self.upper_data.draw(n, generator), self.lower_data.draw(m, generator))
+        upper = self.upper_data.draw(self.upper_size, generator)
+        return Samples(upper, self.lower_data.draw(self.lower_size, generator))
 
     def full(self) -> Samples:
         """All the data that is kept; of other data the first 10000 examples, always in the same reading."""
@@ -132,7 +132,7 @@ class Modules(BilevelProblem):
             done.append((names.get(layer, "the loss"), given, (made, buffers)))
 
         for level, data in {"upper": self.upper_data, "lower": self.lower_data}.items():
-            batch = data.draw(min(8, *self.batch_size), torch.Generator().manual_seed(0))
+            batch = data.draw(min(8, self.upper_size, self.lower_size), torch.Generator().manual_seed(0))
             done.clear()
             with reseeded(0) as used, torch.no_grad(), register_module_forward_hook(record), warnings.catch_warnings():
                 warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
