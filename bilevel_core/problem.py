@@ -74,7 +74,8 @@ class BilevelProblem(ABC):
         return x
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Numbers to follow during a run; the first is shown in the progress bar."""
+        """Numbers to follow during a run; the first is shown in the progress bar, and watched if its name says that it
+        is a loss, by having "loss" or "objective" in it."""
         return {}
 
     def full(self) -> Samples:
