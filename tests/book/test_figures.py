@@ -16,7 +16,7 @@ def test_a_divergence_is_drawn(table):
     crosses = [line for line in panel.lines if line.get_marker() == "x"]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(30, 1.0)]
     assert panel.get_yscale() == "log"
-    lanes = standings(table, "upper_loss", 15, (1, 10), "t").axes[0]
+    lanes = standings(table, "upper_loss", 15, (1, 10)).axes[0]
     assert [text.get_text() for text in lanes.get_yticklabels()] == ["A", "B", "C"]  # the best on top
 
 
@@ -30,7 +30,7 @@ def test_a_race_can_be_cut_to_the_part_that_matters(table):
 def test_the_gallery_shows_the_images_of_lowest_weight():
     weights = torch.linspace(0.9, 0.1, 30)  # the last have the least
     given, true = torch.arange(30) % 10, (torch.arange(30) + (torch.arange(30) % 3 == 0).long()) % 10
-    picture = rejected(torch.zeros(30, 28, 28, dtype=torch.uint8), given, true, weights, "t", rows=1)
+    picture = rejected(torch.zeros(30, 28, 28, dtype=torch.uint8), given, true, weights, rows=1)
     words = [text.get_text() for text in picture.axes[0].texts]
     assert words[:3] == ["label 9, right\nweight 0.10", "label 8, right\nweight 0.13", "label 7, is 8\nweight 0.16"]
     assert len(words) == len(picture.axes[0].patches) == 6
@@ -47,5 +47,5 @@ def test_a_missed_goal_is_hollow():
 
 def test_passes_add_up_to_the_floor():
     counts, units = dict.fromkeys(PASSES, 2), {"features": 7, "through": 20, "head gradients": 1, "head products": 3}
-    bars = passes(counts, units, 70, "t", 80).axes[0].patches
+    bars = passes(counts, units, 70, 80).axes[0].patches
     assert (bars[3].get_x() + bars[3].get_width(), bars[4].get_width()) == (62, 70)

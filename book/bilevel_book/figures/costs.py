@@ -45,7 +45,7 @@ def step_and_call(tables: Mapping[str, pd.DataFrame]) -> Figure:
         return figure
 
 
-def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float, title: str, most: float) -> Figure:
+def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float, most: float) -> Figure:
     """The floor of a step as stacked passes, each as long as it takes, and the measured step below it."""
     with house_style():
         figure, ax = panels(height=2.9)
@@ -56,7 +56,7 @@ def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float,
             left += width
         ax.barh(1, step, color="#bbbbbb")
         ax.set_yticks([0, 1], ["floor", "step"])
-        ax.set(ylim=(1.6, -0.6), xlim=(0, most), xlabel="CPU milliseconds", title=title)
+        ax.set(ylim=(1.6, -0.6), xlim=(0, most), xlabel="CPU milliseconds")
         ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.28), ncols=2, fontsize=9.5)
         return figure
 

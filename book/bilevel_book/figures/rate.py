@@ -33,7 +33,7 @@ def ripples(
 
 
 def decay(
-    curves: Mapping[str, pd.DataFrame], title: str, claimed: Mapping[str, float] | None = None, floor: float = 1e-4
+    curves: Mapping[str, pd.DataFrame], title: str = "", claimed: Mapping[str, float] | None = None, floor: float = 1e-4
 ) -> Figure:
     """A(T) for each method: mean, range over the seeds; grey lines with the claimed slopes end where it does."""
     with house_style():

@@ -19,12 +19,10 @@ def relabelled(
     """Above: the fraction of wrong labels after k uses, now marked. Below: a dozen images with the labels of now."""
     with house_style():
         figure, (above, below) = panels(2, height=5.2, height_ratios=[1.5, 1.7])
-        now = fraction[uses]
         above.axhline(0.9, color=BLACK, linestyle=":", linewidth=1.2)
         above.plot(k, fraction, color=BLUE)
-        above.plot(uses, now, "o", color=RED, markersize=9)
+        above.plot(uses, fraction[uses], "o", color=RED, markersize=9)
         above.set(xlabel="times that a label was used", ylabel="wrong labels", ylim=(-0.03, 1), xlim=(-2, k[-1] + 2))
-        above.set_title(f"After {uses} uses {now:.0%} of the labels are wrong")
         wide = len(images) // 2
         rows = [np.hstack(images[i : i + wide]) for i in (0, wide)]
         gap = np.zeros((11, rows[0].shape[1]))
@@ -134,5 +132,4 @@ def clock(runs: dict[str, pd.DataFrame], evaluation: float) -> Figure:
         axes.minorticks_off()
         axes.grid(alpha=0.25)
         figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
-        axes.set_title(f"{evaluation:g} s for each evaluation, on the clock")
         return figure

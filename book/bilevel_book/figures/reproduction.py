@@ -79,11 +79,17 @@ def bars(values: pd.DataFrame, label: str, title: str, reference: float | None =
         return figure
 
 
-def standings(table: pd.DataFrame, column: str, seconds: float, limits: tuple[float, float], title: str) -> Figure:
+def order_after(table: pd.DataFrame, column: str, seconds: float) -> pd.Series:
+    """The mean over the seeds of each method after some CPU seconds, the best first."""
+    values = at_marks(table, "cpu_seconds", column, [seconds])[seconds]
+    return values.groupby("label").mean().sort_values(ascending=column.endswith("loss"))
+
+
+def standings(table: pd.DataFrame, column: str, seconds: float, limits: tuple[float, float]) -> Figure:
     """Where every run stands after some CPU seconds: a lane for each method, a dot for each seed, best mean on top."""
     values = at_marks(table, "cpu_seconds", column, [seconds])[seconds]
     solvers = dict(zip(table.label, table.solver, strict=True))
-    order = values.groupby("label").mean().sort_values(ascending=not column.endswith("loss"))
+    order = order_after(table, column, seconds)[::-1]
     with house_style():
         figure, axes = panels(height=1.2 + 0.36 * len(order))
         for lane, label in enumerate(order.index):
@@ -91,7 +97,7 @@ def standings(table: pd.DataFrame, column: str, seconds: float, limits: tuple[fl
             axes.plot(values[label], [lane] * len(values[label]), "o", color=colour, markersize=6, alpha=0.6)
             axes.plot(order[label], lane, "|", color=colour, markersize=20, markeredgewidth=3)
         axes.set_yticks(range(len(order)), order.index)
-        axes.set(xlim=limits, ylim=(-0.6, len(order) - 0.4), xlabel=NAMES.get(column, column), title=title)
+        axes.set(xlim=limits, ylim=(-0.6, len(order) - 0.4), xlabel=NAMES.get(column, column))
         axes.set_xscale("log" if column.endswith("loss") else "linear")
         axes.grid(axis="y", alpha=0.3)
         return figure
