@@ -41,7 +41,7 @@ def plain(text: str, number: dict[str, str]) -> str:
     text = DIRECTIVE.sub(box, TARGET.sub("", text))
     text = EQUATION.sub(lambda found: rf" \tag{{{number[found['label']][1:-1]}}}" + "\n$$", text)
     text = ROLE.sub(lambda found: number.get(found["label"], "above"), text)
-    return LINK.sub(r"\g<text>", text).strip()
+    return re.sub(r"\n{3,}", "\n\n", LINK.sub(r"\g<text>", text)).strip()
 
 
 def _name(kind: str) -> str:

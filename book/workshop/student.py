@@ -38,11 +38,10 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     for exercise in exercises(notebook):
         dropped.update(exercise.solution)
         cells = added[exercise.ends] = [new_markdown_cell("**Your answer:** write here.", id=f"{exercise.label}-words")]
-        if parts := task(exercise.code(notebook)):
-            cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
+        parts = task(exercise.code(notebook))
+        cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
+        if parts.check:
             cells.append(new_code_cell(parts.check, id=f"{exercise.label}-check"))
-        else:
-            cells.append(new_code_cell("# Your code, if you need any.", id=f"{exercise.label}-stub"))
     kept = [[*([] if k in dropped else [cell]), *added.get(k, [])] for k, cell in enumerate(notebook.cells)]
     return NotebookNode(notebook | {"cells": [cell for cells in kept for cell in cells]})
 
@@ -55,8 +54,8 @@ class Task(NamedTuple):
     check: str
 
 
-def task(solution: str) -> Task | None:
-    """The parts of a solution; none where it checks nothing that can be left out."""
+def task(solution: str) -> Task:
+    """The parts of a solution; where it checks nothing that can be left out, there is no check."""
     body = ast.parse(solution).body
     checks = [node for node in body if any(isinstance(part, ast.Assert) for part in ast.walk(node))]
     asked = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -68,11 +67,11 @@ def task(solution: str) -> Task | None:
         given = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
         rest, read = checks, _names(checks, ast.Load)
         wanted = [f"{name} = ..." for name in _names([n for n in body if n not in checks], ast.Store) if name in read]
-    if not wanted:
-        return None
+    words = "# Replace every ... below; the next cell checks it." if wanted else "# Your code, if you need any."
+    stub = [*(_text(solution, node) for node in given), words, *wanted]
     answer = [_text(solution, node) for node in body if node not in rest]
-    stub = [*(_text(solution, node) for node in given), "# Replace every ... below; the next cell checks it.", *wanted]
-    return Task("\n".join(stub), "\n".join(answer), "\n".join([HINT, *(_text(solution, node) for node in rest)]))
+    check = [HINT, *(_text(solution, node) for node in rest)]
+    return Task("\n".join(stub), "\n".join(answer), "\n".join(check) if wanted else "")
 
 
 class _Hollow(ast.NodeTransformer):

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from workshop import ROOT, chapters
 from workshop.exercises import exercises
+from workshop.minutes import practising, reading, told
 from workshop.plain import numbers, plain
 from workshop.slides import points, sentences, slides
 from workshop.student import task, without_solutions
@@ -68,9 +70,12 @@ def test_a_solution_without_functions_leaves_the_names_that_its_assertions_read(
     assert parts.check.splitlines()[1:] == ["assert c == 6"]
 
 
-@pytest.mark.parametrize("solution", ["", "print(2)", "for k in (1, 2):\n    assert k"])
-def test_a_solution_that_checks_nothing_of_the_student_has_no_stub(solution):
-    assert task(solution) is None
+@pytest.mark.parametrize("solution", ["", "print(2)", "from math import pi\nfor k in (1, pi):\n    assert k"])
+def test_a_solution_that_checks_nothing_of_the_student_leaves_room_and_what_it_imports(solution):
+    *imports, words = task(solution).stub.splitlines()
+    assert words == "# Your code, if you need any."
+    assert imports == solution.splitlines()[:1] * ("import" in solution)
+    assert task(solution).check == ""
 
 
 @every_chapter
@@ -105,15 +110,13 @@ def test_solutions_pass_the_checks_of_the_stubs_and_empty_stubs_do_not(path, mon
             if cell.cell_type == "code" and k not in solved:
                 exec(compile(cell.source, f"{path.name}, cell {k}", "exec"), space)
         for exercise in found:
-            if parts := task(exercise.code(notebook)):
-                with pytest.raises((AssertionError, TypeError, AttributeError)):
-                    exec(parts.check, exec_in(space, parts.stub))
-                exec(parts.check, exec_in(space, parts.answer))
-
-
-def exec_in(space, code):
-    exec(code, space)
-    return space
+            parts = task(exercise.code(notebook))
+            exec(parts.stub, space)
+            if parts.check:
+                with pytest.raises((AssertionError, TypeError, ValueError, AttributeError)):
+                    exec(parts.check, space)
+                exec(parts.answer, space)
+                exec(parts.check, space)
 
 
 def homework():
@@ -139,6 +142,32 @@ def test_no_page_shows_the_solutions_of_homework():
     assert "instructor" not in (ROOT / "_toc.yml").read_text().replace("book/instructors", "")
     assert not (ROOT / "_build" / "html" / "book" / "instructor").exists()
     assert not list((ROOT / "_build" / "html").rglob("*instructor/*"))
+
+
+def test_minutes_are_words_lines_sliders_and_grades():
+    cells = [
+        new_markdown_cell("**Time** soon. " + "word $a+b$ " * 129),
+        new_markdown_cell(":::{note} Six\n:class: tip\n\nword\n:::"),  # markup is not read
+        new_code_cell("a = 1\n\nb = 2\n" * 4),
+        new_code_cell("hidden = 1", metadata={"tags": ["hide-cell"]}),
+        new_code_cell("explore(draw)", metadata={"tags": ["remove-input"]}),
+        new_markdown_cell("```{exercise-start} One (hard)\n:label: ex\n```\nmany words\n```{exercise-end}\n```"),
+        new_markdown_cell("```{exercise-start} Two (homework, hard)\n:label: hw\n```\n```{exercise-end}\n```"),
+    ]
+    notebook = new_notebook(cells=cells)
+    assert reading(notebook) == (2 + 258 + 1) / 130 + 8 / 8 + 2
+    assert told(notebook) == "**Time** about 5 minutes, and 15 more for the exercises."
+    cells[5].source = cells[5].source.replace("hard", "heavy")
+    with pytest.raises(ValueError, match=r"'ex' has the title 'One \(heavy\)'; end it with \(easy\), \(medium\)"):
+        told(notebook)
+
+
+@pytest.mark.parametrize("path", chapters(*(f"0{k}" for k in range(1, 9))), ids=lambda p: p.stem)
+def test_the_time_in_the_head_of_a_chapter_follows_the_rule(path):
+    notebook = read(path)
+    (said,) = re.findall(r"\*\*Time\*\* about (\d+) minutes, and (\d+) more", notebook.cells[0].source)
+    assert float(said[0]) == pytest.approx(reading(notebook), rel=0.1, abs=2.5)
+    assert int(said[1]) == practising(notebook)
 
 
 MYST = """(here)=
