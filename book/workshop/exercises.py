@@ -15,7 +15,7 @@ GRADE = re.compile(rf"\((?P<homework>homework, )?(?P<grade>{'|'.join(MINUTES)})\
 class Exercise:
     title: str
     label: str
-    ends: int = 0  # the cell with its last words
+    ends: int  # the cell with its last words
     solution: list[int] = field(default_factory=list)  # cells, with the heading that folds them in Lab
 
     def code(self, notebook: NotebookNode) -> str:
@@ -43,8 +43,8 @@ def exercises(notebook: NotebookNode) -> Iterator[Exercise]:
     solved, heading = "", None
     for k, cell in enumerate(notebook.cells):
         text = cell.source if cell.cell_type == "markdown" else ""
-        if start := START.search(text):
-            found[start["label"]] = Exercise(start["title"], start["label"])
+        for start in START.finditer(text):
+            found[start["label"]] = Exercise(start["title"], start["label"], ends=k)
         if "{exercise-end}" in text:
             list(found.values())[-1].ends = k
         if text.startswith("#### Solution"):

@@ -37,7 +37,10 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     added: dict[int, list[NotebookNode]] = {}
     for exercise in exercises(notebook):
         dropped.update(exercise.solution)
-        cells = added[exercise.ends] = [new_markdown_cell("**Your answer:** write here.", id=f"{exercise.label}-words")]
+        cells = added.setdefault(exercise.ends, [])
+        cells.append(
+            new_markdown_cell(f"**Your answer** ({exercise.label}): write here.", id=f"{exercise.label}-words")
+        )
         parts = task(exercise.code(notebook))
         cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
         if parts.check:
