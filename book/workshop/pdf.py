@@ -59,6 +59,7 @@ def printed(tab: Page, page: Path) -> Path:
         path=path,
         format="A4",
         margin=dict.fromkeys(("top", "bottom", "left", "right"), "18mm"),
+        scale=0.8,
         display_header_footer=True,
         header_template="<span></span>",
         footer_template=FOOT,

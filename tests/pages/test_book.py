@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+import yaml
 
 import bilevel_core
 
@@ -107,11 +108,43 @@ def test_requirements_are_pinned():
     assert {"torch==2.13.0", "torchvision==0.28.0"} <= set(lines)
 
 
-def test_pages_are_light():
-    pages = list(HTML.rglob("*.html"))
-    if not pages:
+@pytest.fixture(scope="module")
+def pages():
+    if not (found := [page for part in ("book", "chapters", "experiments") for page in (HTML / part).rglob("*.html")]):
         pytest.skip("the book is not built: run `make book`")
-    assert all(page.stat().st_size <= 3_000_000 for page in pages)
+    return found
+
+
+def test_pages_are_light(pages):
+    """Frames of sliders come later, each slider's by themselves."""
+    frames = list((HTML / "_static" / "frames").glob("*.js"))
+    assert len(frames) > 20
+    assert [path.name for path in [*pages, *frames] if path.stat().st_size > 1_000_000] == []
+
+
+def test_every_page_is_in_the_site_map_and_in_the_list_for_programs_that_read(pages):
+    listed = set(re.findall("<loc>(.+)</loc>", (HTML / "sitemap.xml").read_text()))
+    base = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+    assert listed == {f"{base}{page.relative_to(HTML).as_posix()}" for page in pages}
+    words = (HTML / "llms.txt").read_text()
+    assert words.startswith("# Stochastic bilevel optimisation\n\n> ")
+    assert set(re.findall(r"^- \[[^\]]+\]\((\S+)\)", words, re.M)) == listed
+
+
+def test_a_link_to_a_page_is_shown_with_its_title_and_a_picture(pages):
+    base = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+    for page in pages:
+        told = dict(re.findall(r'<meta property="og:([\w:]+)" content="([^"]*)"', page.read_text()))
+        assert told["url"] == f"{base}{page.relative_to(HTML).as_posix()}"
+        assert told["image"] == f"{base}_static/cover.png"
+        assert told["title"]
+        assert len(told["image:alt"]) > 60
+
+
+def test_no_formula_is_raw_in_the_navigation(pages):
+    links = re.findall(r'<li class="toctree-l\d[^>]*>\s*<a [^>]*>([^<]*)', pages[0].read_text())
+    assert len(links) > 20
+    assert [words for words in links if re.search(r"[\\^$_{}]", words)] == []
 
 
 def test_every_test_that_the_erratum_names_exists():

@@ -45,6 +45,21 @@ class Visit:
         return self.page
 
 
+AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
+
+
+def barriers(page, **options):
+    """What axe-core calls a serious or critical hindrance. Its time goes into the thousands of parts of formulas."""
+    page.add_script_tag(path=AXE)
+    return page.evaluate(
+        "options => { document.querySelectorAll('mjx-container').forEach(formula => formula.replaceWith('x'));"
+        " return axe.run(document, { resultTypes: ['violations'], ...options }).then(found => found.violations"
+        ".filter(one => ['serious', 'critical'].includes(one.impact))"
+        ".map(one => [one.id, one.nodes.map(node => node.target.join(' ')).slice(0, 3)])) }",
+        options,
+    )
+
+
 def test_there_are_pages(browser):
     assert "book/index.html" in PAGES
     assert any(page.startswith("chapters/") for page in PAGES)
@@ -64,6 +79,7 @@ def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
             "img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
         )
         assert broken == []
+        assert barriers(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
@@ -75,6 +91,7 @@ def test_a_page_fits_a_phone(browser, name):
             box = page.locator("figure.explore img").nth(i).bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 390
+        assert barriers(page, runOnly=["color-contrast"]) == []  # in the dark
 
 
 CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
@@ -220,3 +237,32 @@ def test_a_quiz_is_answered_with_the_keyboard_and_says_why(browser):
             assert told.text_content() == f"{verdict} {why}"
         assert page.url.endswith(".html")  # nothing was sent anywhere
         assert visit.complaints == []
+
+
+def test_a_fold_is_called_by_what_is_written_on_it_and_opens_with_a_key(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        fold = page.locator("details.hide").first
+        words = fold.locator("summary p").first.inner_text()
+        assert "Toggle hidden" not in fold.locator("summary").aria_snapshot()
+        assert words in fold.locator("summary").aria_snapshot()
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert fold.locator("pre").first.is_visible()
+
+
+def test_who_asked_for_less_motion_sees_none(browser):
+    with Visit(browser, reduced_motion="reduce") as visit:
+        page = visit.open(CHAPTERS[0])
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        assert page.evaluate("getComputedStyle(document.querySelector('a.reference')).transitionDuration") in (
+            "0s",
+            "none",
+        )
+
+
+def test_a_lost_reader_finds_the_way_back(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open("404.html")
+        assert page.locator("a").first.get_attribute("href").endswith("/bilevel-book/book/index.html")
+        assert (barriers(page), visit.requests, visit.complaints) == ([], [], [])
