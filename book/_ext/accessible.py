@@ -1,7 +1,7 @@
 """Repairs what the extensions of Sphinx get wrong for readers who hear a page.
 
-A fold of myst-nb is named "Toggle hidden content" whatever is written on it; sphinxcontrib-bibtex calls the bibliography
-a list and its entries something else, by a role that is no more.
+A fold of myst-nb is named "Toggle hidden content" whatever is written on it; sphinxcontrib-bibtex calls the
+bibliography a list and its entries something else, by a role that is no more.
 """
 
 from sphinx.application import Sphinx

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import bilevel_core
+from workshop.exercises import exercises
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
@@ -68,9 +69,39 @@ def test_a_chapter_has_its_anatomy(path):
         "## Further reading",
     ):
         assert part in text, part
-    exercises = re.findall(r"\{exercise-start\}\n:label: (\S+)", text)
-    assert len(exercises) >= 2
-    assert exercises == re.findall(r"\{solution-start\} (\S+)\n", text)
+    given = [exercise for exercise in exercises(nbformat.read(path, as_version=4)) if "homework" not in exercise.title]
+    assert len(given) >= 2
+    assert all(exercise.solution for exercise in given)
+
+
+TAUGHT = CHAPTERS[:8]  # the others are for readers who know what these teach
+
+
+@pytest.mark.parametrize("path", TAUGHT, ids=lambda p: p.stem)
+def test_a_chapter_has_graded_exercises_with_hints_homework_and_a_quiz(path):
+    notebook = nbformat.read(path, as_version=4)
+    given = [exercise for exercise in exercises(notebook) if not exercise.homework]
+    assert len(given) >= 4
+    assert len(list(exercises(notebook))) - len(given) == 2
+    hints = "".join(c.source for c in notebook.cells).count("{admonition} Hint\n:class: dropdown tip")
+    assert hints >= len(given)
+    (asked,) = [c for c in code_cells(path) if f'quiz("{path.name[:2]}")' in c.source]
+    assert "remove-input" in asked.metadata.tags
+    assert asked.metadata.jupyter.source_hidden
+    assert 'class="quiz"' in asked.outputs[0].data["text/html"]
+
+
+@pytest.mark.parametrize("path", TAUGHT, ids=lambda p: p.stem)
+def test_checks_are_folded_and_say_what_they_are(path):
+    notebook = nbformat.read(path, as_version=4)
+    solved = {k for exercise in exercises(notebook) for k in exercise.solution}
+    for k, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        if "hide-cell" in tags:
+            assert cell.metadata.mystnb.code_prompt_show, cell.source
+            assert cell.metadata.jupyter.source_hidden
+        elif cell.cell_type == "code" and k not in solved and "remove-cell" not in tags:
+            assert not re.search(r"^\s*assert ", cell.source, re.M), cell.source
 
 
 @pytest.mark.parametrize("path", ["README.md", "book/running.md"])
