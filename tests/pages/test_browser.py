@@ -94,6 +94,12 @@ def test_a_page_fits_a_phone(browser, name):
         assert barriers(page, runOnly=["color-contrast"]) == []  # in the dark
 
 
+def awake(figure):
+    """Frames come when their slider is near."""
+    figure.scroll_into_view_if_needed()
+    figure.locator("xpath=self::*[@data-source='frames']").wait_for()
+
+
 CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
 
 
@@ -104,10 +110,9 @@ def test_every_slider_changes_its_picture(browser, name):
         figures = page.locator("figure.explore")
         assert figures.count() >= 1
         for i in range(figures.count()):
+            awake(figures.nth(i))
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
             shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
-            figures.nth(i).scroll_into_view_if_needed()
-            figures.nth(i).locator("xpath=self::*[@data-source='frames']").wait_for()  # they come when it is near
             for j in range(sliders.count()):
                 slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
                 slider.scroll_into_view_if_needed()
@@ -136,8 +141,7 @@ def test_the_play_button_walks_to_the_end_and_stops(browser):
     with Visit(browser) as visit:
         page = visit.open(CHAPTERS[0])
         figure = page.locator("figure.explore").first
-        figure.scroll_into_view_if_needed()
-        page.wait_for_selector("figure.explore[data-source=frames]")
+        awake(figure)
         slider, button = figure.locator("input"), figure.locator("button")
         assert button.get_attribute("aria-label") == "Play x, the upper decision"
         slider.focus()
