@@ -30,14 +30,14 @@ class Look(NamedTuple):
         return {"color": self.color, "linestyle": self.linestyle}
 
 
-GREY, BROWN = "#777777", "#8C564B"
+# No two methods share a colour, nor both dash and mark: whoever sees no colours has those, and the labels.
 METHODS = {
-    "FdeHBO": Look(BLUE, "-", "o"), "FMBO": Look(BLUE, "--", "o"),
-    "SOBA": Look(SKY, "-", "s"), "FSLA": Look(PURPLE, "-", "s"), "AmIGO": Look(ORANGE, "--", "s"),
-    "stocBiO": Look(ORANGE, "-", "^"), "MRBO": Look(RED, "-", "^"), "VRBO": Look(RED, ":", "^"),
-    "AID-FP": Look(GREEN, "--", "D"), "AID-CG": Look(SKY, "--", "D"), "reverse": Look(GREEN, ":", "D"),
-    "BSA": Look(GREY, ":", "v"), "SUSTAIN": Look(PURPLE, ":", "v"),
-    "PZOBO-S": Look(BROWN, "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look(RED, "--", "X"),
+    "FdeHBO": Look(BLUE, "-", "o"), "FMBO": Look("#6A3D9A", "--", "o"),
+    "SOBA": Look(SKY, "-", "s"), "FSLA": Look(PURPLE, ":", "s"), "AmIGO": Look("#8A7B00", "--", "s"),
+    "stocBiO": Look(ORANGE, "-", "^"), "MRBO": Look(RED, "--", "^"), "VRBO": Look("#B5123E", ":", "^"),
+    "AID-FP": Look("#3D6B00", "--", "D"), "AID-CG": Look("#00B3C4", "-", "D"), "reverse": Look("#3F51C5", ":", "D"),
+    "BSA": Look("#777777", ":", "v"), "SUSTAIN": Look("#B48AF0", "--", "v"),
+    "PZOBO-S": Look("#8C564B", "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look("#E0218A", "--", "X"),
     "alternating": Look(BLACK, "-", "d"),
 }  # fmt: skip
 

@@ -77,17 +77,17 @@ def _arrow(axes: Axes, start: np.ndarray, move: np.ndarray, colour: str, width: 
     axes.annotate("", start + move / 2, start, arrowprops=style, annotation_clip=False)
 
 
-def eta_must_not_matter(repaired: dict[float, Tensor], printed: dict[float, Tensor]) -> Figure:
-    """|grad Phi| along runs without noise, for several eta: with h^R's own past, and with h^g's."""
+def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) -> Figure:
+    """|grad Phi| along runs without noise, for several eta: with h_v's own past, and with h_y's."""
     with house_style():
         figure, (above, below) = panels(2, height=5.4, sharex=True, sharey=True)
         colours = (BLACK, BLUE, GREEN, ORANGE, RED)
-        for axes, runs in ((above, repaired), (below, printed)):
+        for axes, runs in ((above, right), (below, wrong)):
             for (eta, norms), colour, style in zip(runs.items(), colours, ("-", "--", "-.", ":", "-"), strict=True):
                 axes.semilogy(norms, color=colour, linestyle=style, label=f"η = {eta:g}")
             axes.set(ylabel="‖∇Φ(x)‖", ylim=(1e-8, 5))
-        above.set_title("Repaired: five runs, one curve")
-        below.set_title("As printed: the smaller η, the slower")
+        above.set_title("Right: five values of η, one curve")
+        below.set_title("Mixed up: the smaller η, the slower")
         below.legend(loc="lower left", ncols=3, columnspacing=1.0, handlelength=1.8)
         below.set_xlabel("t")
         return figure
