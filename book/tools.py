@@ -1,7 +1,7 @@
 """The workshop of the book.
 
 python book/tools.py address                writes the repository's address, from _config.yml, into the chapters
-python book/tools.py cover                  draws the cover, and the picture of README.md from the problem that stands there
+python book/tools.py cover                  draws the cover, and the picture of README.md
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
 """

@@ -51,4 +51,4 @@ def _example(finding: Finding, rows: Sequence[tuple[Any, Any]]) -> str:
         return ""
     _, claim = min(failed, key=lambda row: row[0])  # the first of its passage, or the first of all
     numbers = f" (found: {claim.numbers})" if len(claim.numbers) <= SHORT else ""
-    return f" One that does not: {claim.text}{numbers}."
+    return f" One that does not: “{claim.text}”{numbers}."

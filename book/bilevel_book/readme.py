@@ -13,7 +13,9 @@ from bilevel_book.style import BLACK
 from bilevel_core import SOLVERS, BilevelProblem, run
 
 ANSWER = 2 / 3  # y*(x) = (2, 1) / (1 + exp x) is closest to (1, 1) where exp x = 2/3
-LIGHT_AND_DARK = f"<style>svg{{color:{BLACK}}}@media(prefers-color-scheme:dark){{svg{{color:#ddd}}}}</style>"
+LIGHT_AND_DARK = (
+    f"<style>svg{{color:{BLACK};fill:currentColor}}@media(prefers-color-scheme:dark){{svg{{color:#ddd}}}}</style>"
+)
 
 
 def problem(text: str) -> BilevelProblem:

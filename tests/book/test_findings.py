@@ -31,11 +31,11 @@ def test_late_counts_as_holding_and_the_untestable_decides_nothing():
 
 def test_an_example_that_fails_is_told_with_its_number():
     rows = ledger(Verdict.HOLDS, Verdict.FAILS, Verdict.FAILS)
-    assert told(FINDING, rows).endswith("One that does not: claim 1 (found: 1.5).")
+    assert told(FINDING, rows).endswith("One that does not: “claim 1” (found: 1.5).")
     best = ledger(Verdict.HOLDS, Verdict.FAILS, passage="here:best", word="best claim")
-    assert told(FINDING, rows + best).endswith("One that does not: best claim 1 (found: 1.5).")
+    assert told(FINDING, rows + best).endswith("One that does not: “best claim 1” (found: 1.5).")
     best[0][1][1].numbers = "1.5, " * 30
-    assert told(FINDING, rows + best).endswith("One that does not: best claim 1.")
+    assert told(FINDING, rows + best).endswith("One that does not: “best claim 1”.")
 
 
 def test_other_sections_do_not_count_and_repeated_claims_count_once():

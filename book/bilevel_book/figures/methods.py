@@ -73,13 +73,13 @@ def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:
             colour = METHODS[name].color
             x = torch.tensor([position(run, calls) for run in runs[name]], dtype=torch.float64)
             slopes = problem.hypergradient(x).abs().clamp(min=1e-3)
-            above.plot(x, problem.objective(x), "o", color=colour, markersize=5, alpha=0.6)
-            below.plot(slopes, [lane] * len(x), "o", color=colour, markersize=4, alpha=0.5)
-            below.plot(slopes.median(), lane, "D", color=colour, markersize=8)
+            above.plot(x.numpy(), problem.objective(x).numpy(), "o", color=colour, markersize=5, alpha=0.6)
+            below.plot(slopes.numpy(), [lane] * len(x), "o", color=colour, markersize=4, alpha=0.5)
+            below.plot(slopes.median().item(), lane, "D", color=colour, markersize=8)
         below.set_yticks(range(len(names)), names)
         below.grid(axis="y", alpha=0.3)
         below.set(xscale="log", xlim=(8e-4, 5), ylim=(-0.6, len(names) - 0.4), xlabel="|Φ′(x)|, further left is better")
-        below.set_title("How steep Φ is where they are: runs, and their median")
+        below.set_title("Slope of Φ there; diamonds are medians")
         return figure
 
 
@@ -100,11 +100,11 @@ def towards_the_answer(histories: dict[str, list[pd.DataFrame]], answer: float) 
         words = {"va": "center", "xytext": (6, 0), "textcoords": "offset points", "annotation_clip": False}
         end = history.step.iloc[-1]
         for text, height, colour in (
-            (f"the answer, {answer:.2f}", answer, GREEN),
+            (f"the best, {answer:.2f}", answer, GREEN),
             ("the control", 1.0, METHODS["alternating"].color),
         ):
             axes.annotate(text, (end, height), color=colour, **words)
         axes.annotate("FdeHBO,\nfive seeds", (0.16 * end, answer + 0.13), color=METHODS["FdeHBO"].color)
         axes.set(xlabel="steps", ylabel="ridge penalty", xlim=(0, end), ylim=(0.55, 1.08))
-        axes.set_title("FdeHBO finds the best penalty; who ignores the answer never moves")
+        axes.set_title("FdeHBO finds the best penalty, the control never moves")
         return figure
