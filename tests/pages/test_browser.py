@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.browser
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
 PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).rglob("*.html"))
 
 
@@ -88,6 +89,8 @@ def test_every_slider_changes_its_picture(browser, name):
         for i in range(figures.count()):
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
             shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
+            figures.nth(i).scroll_into_view_if_needed()
+            figures.nth(i).locator("xpath=self::*[@data-source='frames']").wait_for()  # they come when it is near
             for j in range(sliders.count()):
                 slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
                 slider.scroll_into_view_if_needed()
@@ -116,6 +119,8 @@ def test_the_play_button_walks_to_the_end_and_stops(browser):
     with Visit(browser) as visit:
         page = visit.open(CHAPTERS[0])
         figure = page.locator("figure.explore").first
+        figure.scroll_into_view_if_needed()
+        page.wait_for_selector("figure.explore[data-source=frames]")
         slider, button = figure.locator("input"), figure.locator("button")
         assert button.get_attribute("aria-label") == "Play x, the upper decision"
         slider.focus()
@@ -152,3 +157,66 @@ def test_solutions_open_on_click(browser):
         solution.locator("button, summary").first.click()
         inside.wait_for(state="visible")
         assert inside.is_visible()
+
+
+def hovered(page, link):
+    """What appears over a link, mathematics rendered."""
+    page.mouse.move(0, 0)
+    page.wait_for_selector(".tippy-content", state="detached")
+    link.hover()
+    page.wait_for_selector(".tippy-content")
+    page.wait_for_function(
+        "(t => t.querySelectorAll('.math').length === t.querySelectorAll('mjx-container').length)"
+        "(document.querySelector('.tippy-content'))"
+    )
+    return page.locator(".tippy-content")
+
+
+def test_a_term_says_what_it_means_and_leads_to_the_glossary(browser):
+    with Visit(browser) as visit:
+        page = visit.open(CHAPTERS[0])
+        term = page.locator("a.glossary-term", has_text="hypergradient")
+        assert term.count() == 1
+        assert "It has a direct term and a term through the answer." in hovered(page, term).inner_text()
+        page.mouse.move(0, 0)
+        page.wait_for_selector(".tippy-content", state="detached")
+        term.focus()  # a keyboard sees it, too
+        page.wait_for_selector(".tippy-content")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/glossary.html#term-hypergradient")
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+def test_equations_theorems_and_citations_are_shown_on_hovering(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        theorem = page.locator(".proof").first.get_attribute("id")
+        for link, inside in {
+            "a.reference[href^='#equation-']": "div.math mjx-container",
+            f"a.reference[href='#{theorem}']": f"#{theorem} mjx-container",
+            "a.reference[href*='bibliography.html#']": ".citation",
+        }.items():
+            shown = hovered(page, page.locator(f"article {link}").first)
+            assert shown.locator(inside).count() >= 1, link
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+QUIZZES = sorted((ROOT / "book" / "bilevel_book" / "quizzes").glob("*.toml"))
+
+
+@pytest.mark.skipif(not QUIZZES, reason="no chapter has a quiz")
+def test_a_quiz_is_answered_with_the_keyboard_and_says_why(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open(next(name for name in CHAPTERS if f"/{QUIZZES[0].stem}_" in name))
+        form = page.locator(".quiz form").first
+        told = form.get_by_role("status")
+        assert told.inner_text() == ""
+        for value, verdict in {"wrong": "✗ Not quite.", "right": "✓ Right."}.items():
+            answer = form.locator(f"input[value={value}]").first
+            why = answer.locator("xpath=../following-sibling::p[1]").text_content()
+            answer.press("Space")
+            assert told.inner_text() == ""  # choosing tells nothing: arrow keys pass over every answer
+            answer.press("Enter")
+            assert told.text_content() == f"{verdict} {why}"
+        assert page.url.endswith(".html")  # nothing was sent anywhere
+        assert visit.complaints == []
