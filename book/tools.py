@@ -36,7 +36,7 @@ def cover() -> None:
     from bilevel_core import FdeHBO
     from bilevel_core.problems import Valley
 
-    problem, solver = Valley(), FdeHBO(alpha=0.03, beta=0.3, lam=0.4, eta=0.5, delta=0.05, r_v=3.0)
+    problem, solver = Valley(), FdeHBO(alpha=0.01, beta=0.5, lam=0.5, eta=0.5, delta=0.05, r_v=3.0)
     cover(problem, walk(problem, solver, 60)).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     write_atomically(ROOT / "book" / "_static" / "readme.svg", readme.picture(readme.solved(text)))
