@@ -11,7 +11,12 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-COLOURS = HtmlFormatter(noclasses=True, cssstyles="padding: 0.5em; overflow-x: auto; color: #222")
+# Lab would break lines in the middle of a word and put its own ground, dark in the dark, under our colours.
+COLOURS = HtmlFormatter(
+    noclasses=True,
+    cssstyles="padding: 0.5em; overflow-x: auto",
+    prestyles="margin: 0; white-space: pre; background: none; color: #222",
+)
 WIDTH = 80  # columns of a page; the library's files have 120
 
 
