@@ -131,7 +131,7 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
         plane.plot(limit, problem.y_star(stop), "o", color=RED, markersize=9)
         plane.plot(best, problem.y_star(best), "*", color=ORANGE, markersize=15, markeredgecolor=BLACK)
         plane.set(xlim=(-0.6, 1.1), ylim=(-1.2, 1.9))
-        plane.set_title(f"FdeHBO rests at x = {limit:.3f}, the star is the minimum")
+        plane.set_title(f"FdeHBO rests at x = {limit:.3f}, not at the star")
         objective.plot(near, phi, color=BLACK)
         objective.plot(best, phi.min(), "*", color=ORANGE, markersize=15, markeredgecolor=BLACK)
         objective.plot(limit, problem.objective(stop), "o", color=RED, markersize=9)
@@ -140,7 +140,11 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
         floor.loglog(*floors, color=BLUE)
         floor.loglog(delta, problem.hypergradient(stop) ** 2, "o", color=RED, markersize=9)
         floor.set(
-            xlabel="δ", ylabel="floor of |Φ′|²", xlim=(0.02, 4), ylim=(1e-8, 50), title="The floor falls with the fourth power of δ"
+            xlabel="δ",
+            ylabel="floor of |Φ′|²",
+            xlim=(0.02, 4),
+            ylim=(1e-8, 50),
+            title="The floor falls with the fourth power of δ",
         )
         return figure
 

@@ -72,8 +72,8 @@ def error_against_time(curves: Mapping[float, np.ndarray], eta: float) -> Figure
     """The error of FMBO over time for one eta; the others stay in the background."""
     with house_style():
         figure, axes = panels(height=3.9)
-        for other, curve in curves.items():
-            axes.loglog(np.arange(1, len(curve)), curve[1:], color="#dddddd", linewidth=1, zorder=1 if other < 1 else 2)
+        for curve in curves.values():
+            axes.loglog(np.arange(1, len(curve)), curve[1:], color=GREY, alpha=0.3, linewidth=1, zorder=1)
         plain = curves[1.0]
         axes.loglog(np.arange(1, len(plain)), plain[1:], label="η = 1, which is SOBA", **METHODS["SOBA"].line)
         axes.loglog(np.arange(1, len(plain)), curves[eta][1:], color=BLUE, linewidth=2.4, label=f"FMBO, η = {eta}")
