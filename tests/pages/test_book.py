@@ -59,17 +59,41 @@ def test_every_picture_has_a_description(path):
 def test_a_chapter_has_its_anatomy(path):
     text = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "markdown")
     for part in (
-        "**You will learn**",
-        "**Time**",
-        "**Prerequisites**",
+        r"\*\*You will (be able to|learn)\*\*",
+        r"\*\*Time\*\*",
+        r"\*\*(Needed before|Prerequisites)\*\*",
         "## Exercises",
         "## What to take away",
         "## Further reading",
     ):
-        assert part in text, part
-    exercises = re.findall(r"\{exercise-start\}\n:label: (\S+)", text)
-    assert len(exercises) >= 2
-    assert exercises == re.findall(r"\{solution-start\} (\S+)\n", text)
+        assert re.search(part, text), part
+    exercises = re.findall(r"\{exercise-start\}(.*)\n:label: (\S+)", text)
+    solved = [label for title, label in exercises if "(homework" not in title]
+    assert len(solved) >= 2
+    assert solved == re.findall(r"\{solution-start\} (\S+)\n", text)
+
+
+@pytest.mark.parametrize("path", CHAPTERS[:8], ids=lambda p: p.stem)
+def test_a_chapter_that_teaches_has_graded_exercises_hints_homework_and_a_quiz(path):
+    text = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells)
+    titles = re.findall(r"\{exercise-start\} (.+)\n", text)
+    grades = [re.search(r"\((homework, )?(easy|medium|hard)\)$", title) for title in titles]
+    assert all(grades), titles
+    homework = [bool(grade[1]) for grade in grades]
+    assert homework.count(False) >= 4
+    assert homework.count(True) == 2
+    assert text.count(":::{admonition} Hint\n:class: dropdown tip") >= homework.count(False)
+    assert f'quiz("{path.name[:2]}")' in text
+    assert (ROOT / "book" / "instructor" / f"{path.name[:2]}.ipynb").is_file()
+
+
+@pytest.mark.parametrize("path", CHAPTERS[:8], ids=lambda p: p.stem)
+def test_no_assertion_interrupts_the_code_that_a_reader_sees(path):
+    solution, folded = False, {"hide-cell", "hide-input", "remove-cell"}
+    for cell in nbformat.read(path, as_version=4).cells:
+        solution = (solution or "{solution-start}" in cell.source) and "{solution-end}" not in cell.source
+        if cell.cell_type == "code" and not solution and not folded & set(cell.metadata.get("tags", [])):
+            assert not re.search(r"^\s*assert ", cell.source, re.M), cell.source
 
 
 @pytest.mark.parametrize("path", ["README.md", "book/running.md"])
@@ -92,6 +116,18 @@ def test_the_tree_of_the_readme_and_every_command_that_a_page_names_are_there():
     for page in ("README.md", "CONTRIBUTING.md", "book/running.md", "book/how_it_is_built.md"):
         commands = re.findall(r"^make (\w+)|`make (\w+)", (ROOT / page).read_text(), re.M)
         assert {name for pair in commands for name in pair if name} - {"PYTHON"} <= set(targets), page
+
+
+def test_the_front_page_and_the_page_for_lecturers_lead_where_they_say():
+    index, teaching = ((ROOT / "book" / name).read_text() for name in ("index.md", "teaching.md"))
+    assert "```{slider} 1\n" in index
+    assert "```{findings}\n" in index
+    assert all(f"/chapters/{path.name}" in index for path in CHAPTERS)
+    misconceptions = re.findall(r"^\d+\. \*\*[\"“](.+?)[\"”]\*\* .*\*(.+)\*$", teaching, re.M)
+    assert len(misconceptions) >= 8
+    assert all(re.search(r"Chapters? \d", cure) for _, cure in misconceptions)
+    targets = re.findall(r"^([\w ]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert set(re.findall(r"`make (\w+)", teaching)) <= set(" ".join(targets).split())
 
 
 def test_versions_agree():

@@ -133,7 +133,7 @@ def test_on_a_dark_page_figures_have_its_ground_and_light_words(browser, name):
         assert not [how for how in printed if "invert" in how]
 
 
-@pytest.mark.parametrize("name", CHAPTERS or ["none"])
+@pytest.mark.parametrize("name", ["book/index.html", *CHAPTERS] if PAGES else ["none"])
 def test_every_slider_changes_its_picture(browser, name):
     with Visit(browser, has_touch=True) as visit:
         page = visit.open(name)
@@ -192,8 +192,8 @@ def test_the_doors_of_the_front_page_open(browser):
     with Visit(browser) as visit:
         page = visit.open("book/index.html")
         doors = page.locator(".sd-card")
-        assert doors.count() == 3
-        for i in range(3):
+        assert doors.count() == 4  # to study, to teach, to do research, to solve a problem
+        for i in range(4):
             visit.open("book/index.html")
             doors.nth(i).click()
             assert page.locator("h1").first.inner_text()
