@@ -123,9 +123,14 @@ def test_the_front_page_and_the_page_for_lecturers_lead_where_they_say():
     assert "```{slider} 1\n" in index
     assert "```{findings}\n" in index
     assert all(f"/chapters/{path.name}" in index for path in CHAPTERS)
-    misconceptions = re.findall(r"^\d+\. \*\*[\"“](.+?)[\"”]\*\* .*\*(.+)\*$", teaching, re.M)
-    assert len(misconceptions) >= 8
-    assert all(re.search(r"Chapters? \d", cure) for _, cure in misconceptions)
+    cures = re.findall(r'^\d+\. \*\*".+"\*\* .* \*See\* (.+)$', teaching, re.M)
+    assert len(cures) >= 8
+    assert all(re.match(r"Chapter \d", cure) for cure in cures)
+    for number, sections in re.findall(r"Chapter (\d+), ((?:“[^”]+”(?: and )?)+)", teaching):
+        (path,) = (ROOT / "chapters").glob(f"{int(number):02d}_*.ipynb")
+        text = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells)
+        for section in re.findall("“(.+?)”", sections):
+            assert f"## {section}\n" in f"{text}\n", (number, section)
     targets = re.findall(r"^([\w ]+):", (ROOT / "Makefile").read_text(), re.M)
     assert set(re.findall(r"`make (\w+)", teaching)) <= set(" ".join(targets).split())
 
