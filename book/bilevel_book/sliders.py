@@ -36,6 +36,7 @@ TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
 ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
 
 
@@ -74,15 +75,23 @@ def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1)
 def between(values: Sequence[float], label: str, start: Any = None, finer: int = 4) -> Slider:
     """A slider whose frames show `values` and that a live kernel moves in `finer` steps from each to the next.
 
-    The steps are even, in ratios where all values are positive and span a factor of 20.
+    The finer steps are even in ratios where the values are, over a factor of 20; a zero in front of them may stay.
     """
-    ratios = min(values) > 0 and max(values) >= 20 * min(values)
+    positive = [value for value in values if value > 0]
+    wide = min(values) >= 0 and max(values) >= 20 * min(positive)
+    ratios = wide and _uneven(np.log(positive)) <= _uneven(positive)
     live = [values[0]]
     for low, high in itertools.pairwise(values):
         parts = [k / finer for k in range(1, finer)]
-        inside = (low * (high / low) ** part if ratios else low + (high - low) * part for part in parts)
+        inside = (low * (high / low) ** part if ratios and low else low + (high - low) * part for part in parts)
         live += [*(float(f"{value:.3g}") for value in inside), high]
     return choice(live, label, start, finer)
+
+
+def _uneven(places: Any) -> float:
+    """The longest step over the shortest."""
+    steps = np.abs(np.diff(places))
+    return float(steps.max() / steps.min())
 
 
 def explore(
@@ -172,11 +181,13 @@ class Explore:
         )
         data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
         data = data.replace("<", "\\u003c")  # must not end the script element early
+        title = self.headline(self.first)
+        longest = max(stored["titles"], key=len) if stored else title
         return (
             f'<figure class="explore" data-live="{key}" data-cell="{cell}">\n'
             f"<style>{_beside('sliders.css')}</style>\n"
             f'<div class="explore-controls">{controls}</div>\n'
-            f"<figcaption>{html.escape(self.headline(self.first))}</figcaption>\n"
+            f'<figcaption data-longest="{html.escape(longest)}"><span>{html.escape(title)}</span></figcaption>\n'
             f'<img alt="{html.escape(self.describe(self.first))}" src="{start}">\n'
             '<p class="explore-note" role="status"></p>\n'
             f'<script type="application/json">{data}</script>\n'
@@ -262,7 +273,11 @@ def _palette(some: list[Image.Image]) -> Image.Image:
     for i, picture in enumerate(some):
         sheet.paste(picture, (0, sum(p.height for p in some[:i])))
     # Maximum coverage keeps the colours of small marks; k-means then moves the palette to the true shades.
-    return sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    shades = np.array(palette.getpalette()).reshape(-1, 3)
+    shades[(shades >= 248).all(1)] = 255  # the ground stays white: Pillow does not tell such shades apart
+    palette.putpalette(shades.flatten().tolist())
+    return palette
 
 
 def _difference(start: Image.Image, picture: Image.Image) -> Image.Image:
@@ -296,4 +311,10 @@ def _beside(name: str) -> str:
 
 
 def _label(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    digits, _, power = f"{value:.4g}".partition("e")
+    if not power:
+        return digits
+    ten = "10" + str(int(power)).translate(RAISED)
+    return ten if digits == "1" else f"{digits}·{ten}"

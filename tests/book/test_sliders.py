@@ -60,11 +60,22 @@ def test_a_kernel_moves_over_finer_values_than_the_frames():
     assert between([0.0, 1.0, 3.0], "a", finer=2).values == [0.0, 0.5, 1.0, 2.0, 3.0]
     assert between([0.01, 1.0], "δ", finer=2).values == [0.01, 0.1, 1.0]  # even ratios, for the range is wide
     assert between([0.01, 1.0], "δ", finer=2).frames == [0.01, 1.0]
+    assert between([0.0, 0.1, 1.0, 10.0], "s", finer=2).values == [0.0, 0.05, 0.1, 0.316, 1.0, 3.16, 10.0]
+    assert between([k / 10 for k in range(1, 22)], "a", finer=2).values[1] == 0.15  # wide, but its steps are even
     slider = choice(range(61), "t, the step", start=20, every=5)
     assert (slider.frames[slider.first], slider.symbol, len(slider.frames)) == (20, "t", 13)
     figure = explore(draw, "A line.", a=between([0.0, 1.0, 2.0], "a", start=1.0))
     assert figure.live((5,))["title"] == "a = 1.25"
     assert figure.values(figure.first) == {"a": 1.0}
+
+
+def test_the_ground_of_every_frame_is_white():
+    def dim(a):  # many shades that are nearly white
+        figure = draw(a)
+        figure.axes[0].imshow(np.linspace(0.9, 0.99, 300).reshape(20, 15), cmap="gray", vmin=0, vmax=1)
+        return figure
+
+    assert (pixels(explore(dim, "Shades.", a=choice([0.9, 0.95], "a")).frames()["start"])[0, :, :3] == 255).all()
 
 
 def test_nothing_is_random_and_nothing_is_fetched(two):
@@ -74,10 +85,15 @@ def test_nothing_is_random_and_nothing_is_fetched(two):
 
 
 def test_titles_and_descriptions_may_be_functions():
-    slider = explore(draw, lambda a: f"It ends at {a}.", lambda a: f"End {a}", a=choice([0, 1, 2], "a", start=2))
+    slider = explore(draw, lambda a: f"It ends at {a}.", lambda a: f"End {10**a}", a=choice([0, 1, 2], "a", start=1))
     page = slider.page(slider.frames())
-    assert '<img alt="It ends at 2."' in page
-    assert "<figcaption>End 2</figcaption>" in page
+    assert '<img alt="It ends at 1."' in page
+    assert '<figcaption data-longest="End 100"><span>End 10</span></figcaption>' in page  # with room for the longest
+
+
+def test_readouts_are_numbers_as_one_writes_them():
+    values = [1e-9, 3e4, 1.5e-5, 0.25, -2.0, 7, "FMBO"]
+    assert [sliders._label(value) for value in values] == ["10⁻⁹", "3·10⁴", "1.5·10⁻⁵", "0.25", "-2", "7", "FMBO"]
 
 
 def test_labels_cannot_break_out_of_the_page():

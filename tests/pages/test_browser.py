@@ -1,8 +1,13 @@
 """Every page of the built book, opened in Chromium with the network off."""
 
+import io
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+
+from contrast import contrast, luminance
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +47,16 @@ class Visit:
         if self.page.locator(".math").count():
             self.page.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
             self.page.evaluate("MathJax.startup.promise.then(() => true)")
+        self.page.wait_for_function("document.documentElement.dataset.wide")
         return self.page
+
+    def hidden(self):
+        """What is wider than its place: its words, and at which side it says so."""
+        return self.page.evaluate(
+            """Array.from(document.querySelectorAll(".bd-article *"))
+            .filter(one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1)
+            .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
+        )
 
 
 AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
@@ -67,10 +81,11 @@ def test_there_are_pages(browser):
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
 def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
-    with Visit(browser) as visit:
+    with Visit(browser, viewport={"width": 1400, "height": 800}) as visit:
         page = visit.open(name)
         assert visit.requests == []
         assert visit.complaints == []
+        assert visit.hidden() == []  # on a desktop nothing scrolls sideways
         formulas = page.locator(".math").count()
         assert page.locator("mjx-container").count() == formulas
         assert page.locator("mjx-merror, .MathJax_Error").count() == 0
@@ -87,6 +102,7 @@ def test_a_page_fits_a_phone(browser, name):
     with Visit(browser, viewport={"width": 390, "height": 800}, has_touch=True, color_scheme="dark") as visit:
         page = visit.open(name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
         for i in range(page.locator("figure.explore img").count()):
             box = page.locator("figure.explore img").nth(i).bounding_box()
             assert box["x"] >= 0
@@ -100,10 +116,47 @@ def awake(figure):
     figure.locator("xpath=self::*[@data-source='frames']").wait_for()
 
 
+def test_tables_keep_what_matters_in_view_on_a_phone(browser):
+    with Visit(browser, viewport={"width": 390, "height": 800}) as visit:
+        page = visit.open("book/notation.html")
+        cells = page.locator("table td:has(p:not(:empty))")
+        edges = cells.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert len(edges) > 60  # every cell that says something
+        assert max(edges) <= 390
+        assert cells.nth(2).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
+        page = visit.open("chapters/10_hyper_cleaning.html")
+        block = page.locator(".text_html:has(table.dataframe)").first
+        loss = block.locator("th", has_text="train_loss").bounding_box()
+        assert loss["x"] + loss["width"] <= 390
+        block.evaluate("one => one.scrollTo(1000, 0)")
+        page.wait_for_function("document.querySelector('.text_html:has(table.dataframe)').dataset.more === 'left'")
+        first = block.locator("tbody th").first.bounding_box()
+        assert 0 <= first["x"] < 30  # the name of the row stays
+
+
 CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
+GROUND = np.full(3, 0x12 / 255)  # of a dark page
 
 
 @pytest.mark.parametrize("name", CHAPTERS or ["none"])
+def test_on_a_dark_page_figures_have_its_ground_and_light_words(browser, name):
+    with Visit(browser, viewport={"width": 390, "height": 800}, color_scheme="dark") as visit:
+        page = visit.open(name)
+        for kind in (".cell_output img:not(.explore img)", "figure.explore img"):
+            if not page.locator(kind).count():
+                continue
+            shot = page.locator(kind).first.screenshot()
+            pixels = np.asarray(Image.open(io.BytesIO(shot)).convert("RGB")).reshape(-1, 3) / 255
+            colours, counts = np.unique(pixels, axis=0, return_counts=True)
+            assert colours[counts.argmax()] == pytest.approx(GROUND, abs=0.025)
+            words = pixels[luminance(pixels).argsort()[-len(pixels) // 500]]  # strokes of letters and axes
+            assert contrast(words, GROUND) >= 4.5
+        page.emulate_media(media="print")
+        printed = page.locator(".cell_output img").evaluate_all("all => all.map(one => getComputedStyle(one).filter)")
+        assert not [how for how in printed if "invert" in how]
+
+
+@pytest.mark.parametrize("name", ["book/index.html", *CHAPTERS] if PAGES else ["none"])
 def test_every_slider_changes_its_picture(browser, name):
     with Visit(browser, has_touch=True) as visit:
         page = visit.open(name)
@@ -160,8 +213,8 @@ def test_the_doors_of_the_front_page_open(browser):
     with Visit(browser) as visit:
         page = visit.open("book/index.html")
         doors = page.locator(".sd-card")
-        assert doors.count() == 3
-        for i in range(3):
+        assert doors.count() == 4  # to study, to teach, to do research, to solve a problem
+        for i in range(4):
             visit.open("book/index.html")
             doors.nth(i).click()
             assert page.locator("h1").first.inner_text()
