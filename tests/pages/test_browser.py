@@ -166,6 +166,7 @@ def test_every_slider_changes_its_picture(browser, name):
             awake(figures.nth(i))
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
             shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
+            titles = set()
             for j in range(sliders.count()):
                 slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
                 slider.scroll_into_view_if_needed()
@@ -174,11 +175,12 @@ def test_every_slider_changes_its_picture(browser, name):
                 label, seen = shown.nth(j), []
                 for _ in range(last + 1):  # the keyboard reaches every place
                     source, alt = picture.get_attribute("src"), picture.get_attribute("alt")
-                    seen.append((source, alt, label.inner_text(), title.inner_text()))
+                    seen.append((source, alt, label.inner_text()))
+                    titles.add(title.inner_text())
                     page.keyboard.press("ArrowRight")
                 pictures, *words = map(set, zip(*seen, strict=True))
                 assert len(pictures) >= 0.8 * (last + 1)
-                assert [len(each) for each in words] == [last + 1] * 3
+                assert [len(each) for each in words] == [last + 1] * 2
                 assert slider.get_attribute("aria-valuetext") == seen[-1][2]
                 box = slider.bounding_box()
                 middle = box["y"] + box["height"] / 2
@@ -187,6 +189,7 @@ def test_every_slider_changes_its_picture(browser, name):
                 assert at_left == seen[0][0]
                 page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
                 assert picture.get_attribute("src") == seen[-1][0]
+            assert len(titles) > 1  # what there is to see may be the same at two places, not at all
         assert visit.complaints == []
 
 
