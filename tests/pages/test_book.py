@@ -107,7 +107,8 @@ def test_folds_say_what_is_in_them_and_the_quiz_is_stored(path):
     (asked,) = [cell for cell in cells if f'quiz("{path.name[:2]}")' in cell.source]
     assert "remove-input" in asked.metadata.tags
     assert asked.metadata.jupyter.source_hidden
-    assert asked.outputs[0].data["text/html"] == quiz(path.name[:2])._repr_html_()
+    stored, now = asked.outputs[0].data["text/html"], quiz(path.name[:2])._repr_html_()
+    assert re.findall("<form>.+?</form>", stored, re.S) == re.findall("<form>.+?</form>", now, re.S)
 
 
 @pytest.mark.parametrize("path", ["README.md", "book/running.md"])
