@@ -30,16 +30,16 @@ def pdf(*names: str) -> None:
     if browser is None:
         sys.exit("No Chromium on this machine: install Debian's package chromium.")
     TARGET.mkdir(exist_ok=True)
-    made = []
+    made, whole = [], TARGET / "book.pdf"
     with sync_playwright() as playwright:
         tab = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"]).new_page()
         for page in in_order():
             if not names or page.name.startswith(names):
                 print(f"{page.stem} ...", flush=True)
                 made.append((printed(tab, page), tab.title().partition(" — ")[0]))
-                offer(page, made[-1][0])
+                offer(page, whole if len(made) == 1 and not names else made[-1][0])  # the front page stands for all
     if not names:
-        offer(HTML / "book" / "index.html", joined(made, TARGET / "book.pdf"))
+        joined(made, whole)
     print(f"Open {TARGET}")
 
 
@@ -51,10 +51,10 @@ def in_order() -> Iterable[Path]:
 
 
 def printed(tab: Page, page: Path) -> Path:
-    """Every formula set, every picture there, and what the reader can only fold open on a screen open."""
+    """Its file, made when every formula is set; what is folded for a reader's sake opens by itself."""
     tab.goto(page.as_uri())
     tab.evaluate("window.MathJax?.startup?.promise.then(() => true)")
-    path = TARGET / f"{page.stem}.pdf"
+    path = TARGET / ("-".join(page.relative_to(HTML).with_suffix("").parts[1:]) + ".pdf")  # api-running, 01_what...
     tab.pdf(
         path=path,
         format="A4",
