@@ -11,7 +11,7 @@ REPAIRS = {
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
     # Buttons have other names than their words, or none.
-    'pst-js-only" title="Search" aria-label="Search" data-bs-placement': 'pst-js-only" title="Search" data-bs-placement',
+    ' title="Search" aria-label="Search"': ' title="Search"',
     'data-mode="light" title="Light"': 'data-mode="light"',
     'data-mode="dark"  title="Dark"': 'data-mode="dark"',
     'data-mode="auto"  title="System Settings"': 'data-mode="auto"',
