@@ -8,7 +8,8 @@
     ```
 
 and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger. A card has its
-verdicts and chapters as classes, by which ledger.js filters.
+verdicts and chapters as classes, by which ledger.js filters. The front page has `findings`, what a reader takes home
+from the first of them.
 """
 
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from bilevel_book.findings import FINDINGS, told
 from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, judged, render, taken
 
 
@@ -71,6 +73,12 @@ class ClaimsLedger(Ledger):
         ]
 
 
+class Findings(Ledger):
+    def run(self) -> list[nodes.Node]:
+        findings = "\n".join(f"1. {told(finding, ledgers()[0])}" for finding in FINDINGS)
+        return [self.card(findings, "findings")]
+
+
 class AssumptionsSummary(Ledger):
     def run(self) -> list[nodes.Node]:
         return [self.card(render.choices_summary(ledgers()[1]), "ledger-summary")]
@@ -99,6 +107,7 @@ def setup(app):
     app.add_directive("claims-summary", ClaimsSummary)
     app.add_directive("claims-by-verdict", ClaimsByVerdict)
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("findings", Findings)
     app.add_directive("assumptions-summary", AssumptionsSummary)
     app.add_directive("assumptions-ledger", AssumptionsLedger)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
