@@ -5,7 +5,8 @@
     ```{claims-ledger} Abstract
     ```
 
-and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger.
+and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger. The front page has
+`findings`, what a reader takes home from the first of them.
 """
 
 from functools import cache
@@ -14,6 +15,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
+from bilevel_book.findings import FINDINGS, told
 from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, judged, render, taken
 
 
@@ -50,6 +52,12 @@ class ClaimsLedger(Ledger):
         return [self.card(render.passage_card(*row), "ledger-card") for row in rows]
 
 
+class Findings(Ledger):
+    def run(self) -> list[nodes.Node]:
+        findings = "\n".join(f"1. {told(finding, ledgers()[0])}" for finding in FINDINGS)
+        return [self.card(findings, "findings")]
+
+
 class AssumptionsSummary(Ledger):
     def run(self) -> list[nodes.Node]:
         return [self.card(render.choices_summary(ledgers()[1]), "ledger-summary")]
@@ -67,6 +75,7 @@ class AssumptionsLedger(Ledger):
 def setup(app):
     app.add_directive("claims-summary", ClaimsSummary)
     app.add_directive("claims-ledger", ClaimsLedger)
+    app.add_directive("findings", Findings)
     app.add_directive("assumptions-summary", AssumptionsSummary)
     app.add_directive("assumptions-ledger", AssumptionsLedger)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

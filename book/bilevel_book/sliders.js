@@ -2,7 +2,7 @@
 document.querySelectorAll("figure.explore:not([data-awake])").forEach(function (figure) {
   figure.dataset.awake = "yes";
   var stored = JSON.parse(figure.querySelector("script").textContent);
-  var picture = figure.querySelector("img"), title = figure.querySelector("figcaption");
+  var picture = figure.querySelector("img"), title = figure.querySelector("figcaption span");
   var note = figure.querySelector(".explore-note"), start = picture.src;
   var sliders = Array.from(figure.querySelectorAll("input")), shown = figure.querySelectorAll("output");
   var buttons = figure.querySelectorAll("button"), timer = null;

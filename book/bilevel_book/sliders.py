@@ -1,11 +1,12 @@
 """Sliders with one behaviour in three homes: on the page, in a notebook at rest, and in a notebook that runs.
 
-    explore(draw, alt="...", delta=between([0.1, 1.0], "δ, the difference step"), t=choice(range(9), "t, the step"))
+    explore(draw, alt=words, title=message, delta=between([0.1, 1.0], "δ, the step"), t=choice(range(9), "t, the time"))
 
-`draw(delta=..., t=...)` returns a matplotlib figure. What a cell shows is one piece of HTML that needs no kernel, no
-network and no library: it holds a frame for every place of the sliders. In JupyterLab as `make lab` starts it (`LIVE`),
-no frames are drawn: the kernel draws the picture asked for, over finer values, and the frames that the notebook's file
-holds for the same cell stay in its output, for the day it is opened without a kernel. No widget is ever stored.
+`draw(delta=..., t=...)` returns a matplotlib figure, and the other two what is said about it. What a cell shows is one
+piece of HTML that needs no kernel, no network and no library: it holds a frame for every place of the sliders. In
+JupyterLab as `make lab` starts it (`LIVE`), no frames are drawn: the kernel draws the picture asked for, over finer
+values, and the frames that the notebook's file holds for the same cell stay in its output, for the day it is opened
+without a kernel. No widget is ever stored.
 """
 
 import base64
@@ -36,6 +37,7 @@ TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
 ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
 
 
@@ -56,10 +58,6 @@ class Slider:
     def first(self) -> int:
         return self.frames.index(self.frames[0] if self.start is None else self.start)
 
-    @property
-    def symbol(self) -> str:
-        return self.label.partition(",")[0]
-
 
 def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1) -> Slider:
     """A slider over given values; frames show each `every`-th."""
@@ -74,27 +72,32 @@ def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1)
 def between(values: Sequence[float], label: str, start: Any = None, finer: int = 4) -> Slider:
     """A slider whose frames show `values` and that a live kernel moves in `finer` steps from each to the next.
 
-    The steps are even, in ratios where all values are positive and span a factor of 20.
+    The finer steps are even in ratios where the values are, over a factor of 20; a zero in front of them may stay.
     """
-    ratios = min(values) > 0 and max(values) >= 20 * min(values)
+    positive = [value for value in values if value > 0]
+    wide = min(values) >= 0 and max(values) >= 20 * min(positive)
+    ratios = wide and _uneven(np.log(positive)) <= _uneven(positive)
     live = [values[0]]
     for low, high in itertools.pairwise(values):
         parts = [k / finer for k in range(1, finer)]
-        inside = (low * (high / low) ** part if ratios else low + (high - low) * part for part in parts)
+        inside = (low * (high / low) ** part if ratios and low else low + (high - low) * part for part in parts)
         live += [*(float(f"{value:.3g}") for value in inside), high]
     return choice(live, label, start, finer)
 
 
+def _uneven(places: Any) -> float:
+    """The longest step over the shortest."""
+    steps = np.abs(np.diff(places))
+    return float(steps.max() / steps.min())
+
+
 def explore(
-    draw: Callable[..., Figure],
-    alt: str | Callable[..., str],
-    title: Callable[..., str] | None = None,
-    **sliders: Slider,
+    draw: Callable[..., Figure], alt: Callable[..., str], title: Callable[..., str], **sliders: Slider
 ) -> "Explore":
     """A picture with one or two sliders, each named like an argument of `draw`.
 
-    `alt` describes the picture in words: a text, or a function of the sliders' values that returns one. `title` is a
-    function too; without it the title says where the sliders stand.
+    `alt` and `title` take the same arguments: the first describes the picture to those who do not see it, the second
+    says in a sentence what there is to see at this place.
     """
     return Explore(draw, alt, title, sliders)
 
@@ -105,8 +108,8 @@ class Explore:
     def __init__(
         self,
         draw: Callable[..., Figure],
-        alt: str | Callable[..., str],
-        title: Callable[..., str] | None,
+        alt: Callable[..., str],
+        title: Callable[..., str],
         sliders: dict[str, Slider],
     ):
         if not 1 <= len(sliders) <= 2 or not all(isinstance(slider, Slider) for slider in sliders.values()):
@@ -122,15 +125,8 @@ class Explore:
     def values(self, at: Sequence[int]) -> dict[str, Any]:
         return {name: slider.values[i] for (name, slider), i in zip(self.sliders.items(), at, strict=True)}
 
-    def describe(self, at: Sequence[int]) -> str:
-        return self.alt(**self.values(at)) if callable(self.alt) else f"{self.alt} Here {self._standing(at)}."
-
-    def headline(self, at: Sequence[int]) -> str:
-        return self.title(**self.values(at)) if self.title else self._standing(at)
-
-    def _standing(self, at: Sequence[int]) -> str:
-        pairs = zip(self.sliders.values(), self.values(at).values(), strict=True)
-        return ", ".join(f"{slider.symbol} = {_label(value)}" for slider, value in pairs)
+    def words(self, at: Sequence[int]) -> dict[str, str]:
+        return {"alt": self.alt(**self.values(at)), "title": self.title(**self.values(at))}
 
     def picture(self, at: Sequence[int]) -> Image.Image:
         # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
@@ -142,7 +138,7 @@ class Explore:
 
     def live(self, at: Sequence[int]) -> dict[str, str]:
         """What the kernel answers when a slider moves."""
-        return {"src": _png(self.picture(at), compress_level=1), "alt": self.describe(at), "title": self.headline(at)}
+        return {"src": _png(self.picture(at), compress_level=1)} | self.words(at)
 
     def frames(self) -> dict[str, Any]:
         """Every frame: the one at the start whole, the others where they differ from it, and see-through elsewhere."""
@@ -153,8 +149,8 @@ class Explore:
         return {
             "labels": [[_label(value) for value in slider.frames] for slider in self.sliders.values()],
             "first": [slider.first for slider in self.sliders.values()],
-            "alts": [self.describe(at) for at in self.places],
-            "titles": [self.headline(at) for at in self.places],
+            "alts": [self.alt(**self.values(at)) for at in self.places],
+            "titles": [self.title(**self.values(at)) for at in self.places],
             "start": _png(start, optimize=True),
             "frames": [_png(_difference(start, p), transparency=COLOURS, optimize=True) for p in reduced.values()],
         }
@@ -172,12 +168,14 @@ class Explore:
         )
         data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
         data = data.replace("<", "\\u003c")  # must not end the script element early
+        words = {name: html.escape(text) for name, text in self.words(self.first).items()}
+        longest = html.escape(max(stored["titles"], key=len)) if stored else words["title"]
         return (
             f'<figure class="explore" data-live="{key}" data-cell="{cell}">\n'
             f"<style>{_beside('sliders.css')}</style>\n"
             f'<div class="explore-controls">{controls}</div>\n'
-            f"<figcaption>{html.escape(self.headline(self.first))}</figcaption>\n"
-            f'<img alt="{html.escape(self.describe(self.first))}" src="{start}">\n'
+            f'<figcaption data-longest="{longest}"><span>{words["title"]}</span></figcaption>\n'
+            f'<img alt="{words["alt"]}" src="{start}">\n'
             '<p class="explore-note" role="status"></p>\n'
             f'<script type="application/json">{data}</script>\n'
             f"<script>{_beside('sliders.js')}</script>\n</figure>"
@@ -262,7 +260,11 @@ def _palette(some: list[Image.Image]) -> Image.Image:
     for i, picture in enumerate(some):
         sheet.paste(picture, (0, sum(p.height for p in some[:i])))
     # Maximum coverage keeps the colours of small marks; k-means then moves the palette to the true shades.
-    return sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    palette = sheet.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, kmeans=2)
+    shades = np.array(palette.getpalette()).reshape(-1, 3)
+    shades[(shades >= 248).all(1)] = 255  # the ground stays white: Pillow does not tell such shades apart
+    palette.putpalette(shades.flatten().tolist())
+    return palette
 
 
 def _difference(start: Image.Image, picture: Image.Image) -> Image.Image:
@@ -296,4 +298,10 @@ def _beside(name: str) -> str:
 
 
 def _label(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    digits, _, power = f"{value:.4g}".partition("e")
+    if not power:
+        return digits
+    ten = "10" + str(int(power)).translate(RAISED)
+    return ten if digits == "1" else f"{digits}·{ten}"

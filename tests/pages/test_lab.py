@@ -1,5 +1,6 @@
 """JupyterLab as `make lab` starts it, driven in Chromium: chapters read as on the page, and sliders move."""
 
+import json
 import os
 import platform
 import re
@@ -17,52 +18,90 @@ pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "01_what_is_a_bilevel_problem.ipynb"
 READ = [FIRST, *(next((ROOT / "chapters").glob(f"{k}_*.ipynb")).name for k in ("04", "07", "08", "12", "13"))]
-PANEL = "window.jupyterapp.shell.currentWidget"
+STORY, EDITED = "story.ipynb", "# edited"
+PANEL = "window.panel"
 
 
 class Lab:
-    """A running server and a tab of its browser."""
+    """A running server and one tab of its browser, in which one chapter after the other is opened and closed."""
 
     def __init__(self, address, chapters, browser):
-        self.address, self.chapters = address, chapters
-        self.page = browser.new_page(viewport={"width": 1200, "height": 1500})
+        self.chapters, self.page = chapters, browser.new_page(viewport={"width": 1200, "height": 1500})
+        self.page.goto(f"{address}/lab/tree/chapters")
+        self.page.wait_for_function("window.jupyterapp", timeout=60_000)
+        self.page.evaluate("async () => { await window.jupyterapp.restored }")
 
     def open(self, name):
-        self.page.goto(f"{self.address}/doc/tree/chapters/{name}")
-        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+        self.page.evaluate(
+            f"async path => {{ {PANEL} = await window.jupyterapp.commands.execute('docmanager:open', {{ path }});"
+            f" await {PANEL}.sessionContext.ready }}",
+            f"chapters/{name}",
+        )
         self.page.wait_for_function(f"{PANEL}.sessionContext.session?.kernel?.status === 'idle'", timeout=60_000)
-
-    def read_on(self):
         self.page.wait_for_function(f"!{PANEL}.content.widgets.some(c => c.isPlaceholder() && !c.isHidden)")
-        self.page.wait_for_timeout(1000)  # references between cells are resolved when all are there
+        self.page.evaluate(  # references between cells are resolved when all are there
+            """async () => {
+                for (let before = -1, now; (now = document.querySelectorAll('.myst *').length) !== before; before = now)
+                    await new Promise(done => setTimeout(done, 500));
+            }"""
+        )
 
-    def run(self, command):
-        self.page.evaluate(f"window.jupyterapp.commands.execute('{command}')")
+    def save(self):
+        self.page.evaluate(f"{PANEL}.context.save()")
 
-    def slider(self):
-        return self.page.locator("figure.explore").first
+    def restart(self):
+        self.page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
+
+    def close(self, kernel=True):
+        self.page.evaluate(
+            f"async kernel => {{ if (kernel) await {PANEL}.sessionContext.shutdown(); {PANEL}.dispose() }}", kernel
+        )
+
+    def run_to(self, mark):
+        """Run all cells down to the one with this text."""
+        self.page.evaluate(
+            f"mark => {{ const cells = {PANEL}.content.widgets; {PANEL}.content.activeCellIndex = cells.findIndex("
+            "c => c.model.type === 'code' && c.model.sharedModel.getSource().includes(mark)) }",
+            mark,
+        )
+        for command in ("run-all-above", "run-cell"):
+            self.page.evaluate(f"void window.jupyterapp.commands.execute('notebook:{command}')")
+
+    def slider(self, k=0):
+        return self.page.locator("figure.explore").nth(k)
+
+    def has_source(self, source, k=0):
+        self.page.wait_for_function(
+            "([source, k]) => document.querySelectorAll('figure.explore')[k]?.dataset.source === source",
+            arg=[source, k],
+            timeout=60_000,
+        )
 
     def seen(self):
-        """Where the picture comes from, and its title, readout and description."""
+        """The readout, description and picture of the first slider."""
         return self.slider().evaluate(
-            "f => [f.dataset.source, ...['figcaption', 'output'].map(s => f.querySelector(s).textContent),"
-            " f.querySelector('img').alt, f.querySelector('img').src]"
+            "f => [f.querySelector('output').textContent, f.querySelector('img').alt, f.querySelector('img').src]"
         )
 
-    def moves(self):
-        """One press of a key changes picture, title, readout and description; where does it come from?"""
-        source, *before = self.seen()
+    def moves(self, source):
+        """It has this source, a title, and one press of a key changes readout, description and picture."""
+        self.has_source(source)
+        before = self.seen()
         self.slider().locator("input").first.press("ArrowRight")
         self.page.wait_for_function(
-            "before => document.querySelector('figure.explore figcaption').textContent !== before", arg=before[0]
+            "before => document.querySelector('figure.explore img').src !== before", arg=before[-1]
         )
-        after = self.seen()[1:]
-        assert all(now != then for now, then in zip(after, before, strict=True))
-        return source
+        titled = len(self.slider().locator("figcaption").inner_text()) > 3
+        return titled and all(now != then for now, then in zip(self.seen(), before, strict=True))
 
-    def leave(self):
-        self.page.evaluate(f"{PANEL}.sessionContext.shutdown()")
-        self.page.close()
+
+def tell_story(chapters):
+    """A copy of the first chapter in which a copy of the first slider, edited, follows it."""
+    story = json.loads((chapters / FIRST).read_text())
+    place = next(k for k, cell in enumerate(story["cells"]) if "explore(" in "".join(cell["source"]))
+    edited = story["cells"][place] | {"id": "edited", "source": [*story["cells"][place]["source"], f"\n{EDITED}"]}
+    story["cells"].insert(place + 1, edited)
+    (chapters / STORY).write_text(json.dumps(story))
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +116,7 @@ def server(browser, tmp_path_factory):
     other = tree / "chapters" / READ[-1]
     other.write_text(re.sub(r'("pygments_lexer": "ipython3",\s+"version": )"[\d.]+"', r'\1"3.0.99"', other.read_text()))
     assert '"3.0.99"' in other.read_text()
+    tell_story(tree / "chapters")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -103,25 +143,22 @@ def server(browser, tmp_path_factory):
     process.wait(30)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def lab(server, browser):
-    tab = Lab(*server, browser)
-    yield tab
-    tab.leave()
+    return Lab(*server, browser)
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_chapter_reads_in_lab_as_on_the_page_and_opening_it_changes_nothing(lab, name):
     before = (lab.chapters / name).read_bytes()
     lab.open(name)
-    assert lab.moves() == "frames"  # no cell was executed
-    lab.read_on()
+    assert lab.moves("frames")  # no cell was executed
     page = lab.page
     wrong = page.locator(
         ".jp-MarkdownCell :is(.text-yellow-600, .text-red-500, .katex-error, .jp-RenderedLatex .merror)"
     )
     assert [(part.get_attribute("title"), part.inner_text()) for part in wrong.all()] == []
-    told = "\n".join(cell.inner_text() for cell in page.locator(".jp-MarkdownCell .myst:visible").all())
+    told = "\n".join(page.locator(".jp-MarkdownCell .myst:visible").all_inner_texts())
     assert "Before you start" in told
     assert not [
         mark for mark in (":::", "{cite", "{eq}", "{prf", "{numref", "-start}", "Unknown Directive") if mark in told
@@ -129,67 +166,39 @@ def test_a_chapter_reads_in_lab_as_on_the_page_and_opening_it_changes_nothing(la
     assert page.locator(".katex").count() > 20
     assert "Solution to" not in told
     assert page.locator("text=/cells? hidden/").count() >= 2
+    if name.startswith("08"):  # the library's own code, in colours
+        shown = page.locator(".jp-OutputArea-output pre:has-text('def update(self, problem')")
+        assert shown.count() >= 5
+        assert shown.first.locator("span[style*=color]").count() > 5
     as_ours = f'"version": "{platform.python_version()}"' in before.decode()
     assert page.evaluate(f"{PANEL}.context.model.dirty") == (not as_ours)
-    page.evaluate(f"{PANEL}.context.save()")
+    lab.save()
     assert (lab.chapters / name).read_bytes() == before
-
-
-def test_code_of_the_library_is_shown_in_colours(lab):
-    lab.open(next(name for name in READ if name.startswith("08")))
-    lab.read_on()
-    shown = lab.page.locator(".jp-OutputArea-output pre:has-text('def update(self, problem')")
-    assert shown.count() >= 5
-    assert shown.first.locator("span[style*=color]").count() > 5
+    lab.close()
 
 
 def test_a_slider_moves_before_it_runs_while_it_runs_and_ever_after(lab):
-    lab.open(FIRST)
-    page = lab.page
-    assert lab.moves() == "frames"
-    lab.page.evaluate(
-        f"() => {{ const cells = {PANEL}.content.widgets; {PANEL}.content.activeCellIndex ="
-        " cells.findIndex(c => c.model.sharedModel.getSource().includes('explore(') && c.model.type === 'code') }"
-    )
-    coarse = int(lab.slider().locator("input").get_attribute("max"))
-    lab.run("notebook:run-all-above")
-    lab.run("notebook:run-cell")
-    page.wait_for_selector("figure.explore[data-source=kernel]", timeout=60_000)
-    assert lab.moves() == "kernel"
-    assert int(lab.slider().locator("input").get_attribute("max")) > coarse
-    page.evaluate(f"{PANEL}.context.save()")
-    stored = (lab.chapters / FIRST).read_text()
-    assert "vnd.jupyter.widget" not in stored
+    """The second one was edited: what is stored for it shows something else."""
+    lab.open(STORY)
+    coarse = int(lab.slider().locator("input").first.get_attribute("max"))
+    lab.run_to(EDITED)
+    lab.has_source("kernel", 1)
+    assert lab.moves("kernel")
+    assert int(lab.slider().locator("input").first.get_attribute("max")) > coarse
+    lab.save()
+    assert "vnd.jupyter.widget" not in (lab.chapters / STORY).read_text()
 
-    page.reload()  # the kernel goes on, and knows the slider
-    page.wait_for_selector("figure.explore[data-source=kernel]", timeout=60_000)
-    assert lab.moves() == "kernel"
+    lab.close(kernel=False)
+    lab.open(STORY)  # the kernel goes on, and knows the slider
+    assert lab.moves("kernel")
+    lab.restart()
+    assert lab.moves("frames")
+    lab.has_source("none", 1)  # nothing moves, and words say what to do
+    assert lab.slider(1).locator("input").first.is_disabled()
+    assert "run this cell" in lab.slider(1).locator(".explore-note").inner_text()
 
-    page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
-    page.wait_for_selector("figure.explore[data-source=frames]")
-    assert lab.moves() == "frames"
-
-    page.reload()  # this kernel does not know it
-    lab.slider().wait_for()
-    page.wait_for_function(f"{PANEL}?.sessionContext.session?.kernel?.status === 'idle'", timeout=60_000)
-    assert lab.moves() == "frames"
-    assert page.locator("text=/model not found|Error displaying widget/").count() == 0
-
-
-def test_an_edited_slider_is_a_still_picture_without_its_kernel(lab):
-    """Its stored frames would show something else, so nothing moves and words say what to do."""
-    name = "still.ipynb"
-    text = (ROOT / "chapters" / FIRST).read_text().replace("the upper decision", "edited")
-    (lab.chapters / name).write_text(text)
-    lab.open(name)
-    lab.page.evaluate(
-        f"() => {{ const cells = {PANEL}.content.widgets; {PANEL}.content.activeCellIndex ="
-        " cells.findIndex(c => c.model.sharedModel.getSource().includes('explore(') && c.model.type === 'code') }"
-    )
-    lab.run("notebook:run-all-above")
-    lab.run("notebook:run-cell")
-    lab.page.wait_for_selector("figure.explore[data-source=kernel]", timeout=60_000)
-    lab.page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
-    lab.page.wait_for_selector("figure.explore[data-source=none]")
-    assert lab.slider().locator("input").is_disabled()
-    assert "run this cell" in lab.slider().locator(".explore-note").inner_text()
+    lab.close()
+    lab.open(STORY)  # this kernel does not know it
+    assert lab.moves("frames")
+    assert lab.page.locator("text=/model not found|Error displaying widget|Jupyter news/").count() == 0
+    lab.close()

@@ -12,7 +12,7 @@ from bilevel_book.style import BLACK, BLUE, RED, house_style, panels
 COLUMNS, SIDE, PADDING = 6, 28, 20  # of the gallery, in pixels of an image: the padding has room for two lines of words
 
 
-def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, title: str, rows: int = 3) -> Figure:
+def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, rows: int = 3) -> Figure:
     """The images of lowest weight with their labels and weights; below, the weights of all images.
 
     `images` (n, 28, 28) from 0 to 255, `given` and `true` labels, `weights` in [0, 1]. A frame is red where the given
@@ -29,7 +29,6 @@ def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, title
         top.set_axis_off()
         for k, i in enumerate(least.tolist()):
             _caption(top, *divmod(k, COLUMNS), given[i].item(), true[i].item(), weights[i].item())
-        top.set_title(title)
         _histogram(bottom, weights, given != true)
         return figure
 

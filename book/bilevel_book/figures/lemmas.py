@@ -17,11 +17,11 @@ def _frame(height: float, left: float, bottom: float) -> tuple[Figure, Axes]:
     """Axes at a fixed place, with room for a legend below: frames do not jump, and are drawn faster."""
     figure, axes = panels(height=height)
     figure.set_layout_engine("none")
-    axes.set_position((left, bottom, 0.97 - left, 1 - 0.32 / height - bottom))
+    axes.set_position((left, bottom, 0.97 - left, 1 - 0.1 / height - bottom))
     return figure, axes
 
 
-def shares(corrected: Mapping[str, float], printed: Mapping[str, float], title: str) -> Figure:
+def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figure:
     """Truth as a fraction of the bound: a bar for each corrected statement, and beside it the printed one, if any.
 
     A share of infinity stands for a bound that is not positive.
@@ -42,7 +42,7 @@ def shares(corrected: Mapping[str, float], printed: Mapping[str, float], title: 
         for place, value in zip(places, values, strict=True):
             if value > HIGH:
                 label = "bound ≤ 0" if value == math.inf else f"{value:.0f}"
-                axes.text(0.9 * HIGH, place, label, fontsize=8.5, color=BLACK, ha="right", va="center")
+                axes.text(0.9 * HIGH, place, label, fontsize=8.5, color="white", ha="right", va="center")
         axes.axvline(1, color=BLACK, linewidth=1.2)
         axes.set_yticks(range(len(names)), names, fontsize=9.5)
         axes.tick_params(axis="y", length=0)
@@ -53,11 +53,10 @@ def shares(corrected: Mapping[str, float], printed: Mapping[str, float], title: 
         for colour, label in ((BLUE, "corrected"), (ORANGE, "printed"), (RED, "printed, violated")):
             axes.plot([], [], color=colour, linewidth=7, label=label)
         figure.legend(loc="lower center", ncols=3, fontsize=9.5, handlelength=1.2, columnspacing=1.2)
-        axes.set_title(title)
         return figure
 
 
-def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float, title: str) -> Figure:
+def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float) -> Figure:
     """Factors on the squared distance against lam, in units of 2 / (mu + L), where the contraction ends.
 
     `curves` holds the truth, the bound that the proofs use and the printed factor, in this order; `limit` is the
@@ -81,12 +80,11 @@ def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float, t
         axes.text(0.02, -1.9, "a squared norm cannot be here", fontsize=9.5, color=RED)
         axes.set(xlim=(0, units[-1]), ylim=(-2, 1.9), ylabel="factor on ‖v − v*‖²")
         axes.set(xlabel="λ, in units of 2 / (μ + L)", xticks=[0, 0.5, 1], yticks=[-2, -1, 0, 1])
-        axes.set_title(title)
         figure.legend(loc="lower center", ncols=3, fontsize=9.5, handlelength=1.8, columnspacing=1.2)
         return figure
 
 
-def recursion(names: Sequence[str], parts: Mapping[str, Sequence[float]], truth: Sequence[float], title: str) -> Figure:
+def recursion(names: Sequence[str], parts: Mapping[str, Sequence[float]], truth: Sequence[float]) -> Figure:
     """What the bound on each new error is made of, stacked, and the truth as a mark."""
     with house_style():
         figure, axes = _frame(3.9, left=0.09, bottom=0.22)
@@ -97,6 +95,6 @@ def recursion(names: Sequence[str], parts: Mapping[str, Sequence[float]], truth:
         axes.plot(truth, names, "D", color=BLACK, markersize=8, label="truth")
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
         axes.invert_yaxis()
-        axes.set(xlim=(0, 4.2), xlabel="new squared error / old squared error", title=title)
+        axes.set(xlim=(0, 4.2), xlabel="new squared error / old squared error")
         figure.legend(loc="lower center", ncols=4, fontsize=9.5, handlelength=1.2, columnspacing=1.2)
         return figure

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, house_style, name_lines, panels
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
@@ -28,23 +28,17 @@ def exponents(
 ) -> Figure:
     """Above, the terms against T for alpha = T^-p, eta = T^-q; below, the rate over the plane of (p, q)."""
     p, q = at
-    allowed, rate = q <= 2 * p, min(1 - p, q)
     with house_style():
         figure, (above, below) = panels(2, height=6.6, height_ratios=[1.15, 1])
         for (name, values), colour, style in zip(terms.items(), (BLUE, ORANGE), "-s", strict=True):
             above.loglog(T, values, color=colour, marker=None if style == "-" else style, markersize=4, label=name)
-        above.loglog(T, drift, color=GREEN if allowed else RED, linestyle=":", label="drift factor α²/η")
+        above.loglog(T, drift, color=GREEN if q <= 2 * p else RED, linestyle=":", label="drift factor α²/η")
         above.axhline(1, color=BLACK, linewidth=0.7)
         above.set(xlim=(T[0], T[-1]), ylim=(1e-9, 1e4), xlabel="number of steps T")
         above.yaxis.set_major_locator(FixedLocator([1e-8, 1e-4, 1, 1e4]))
         above.xaxis.set_major_locator(FixedLocator([1e2, 1e4, 1e6, 1e8]))
         above.minorticks_off()  # frames are drawn faster
         above.legend(loc="upper left", fontsize=9, ncols=3, columnspacing=0.9, handlelength=1.6)
-        slowest = "both equal" if 1 - p == q else "travel dominates" if 1 - p < q else "noise dominates"
-        if allowed:
-            above.set_title(f"α = T$^{{-{p}}}$, η = T$^{{-{q}}}$: {slowest}, rate T$^{{-{rate}}}$")
-        else:
-            above.set_title(f"α = T$^{{-{p}}}$, η = T$^{{-{q}}}$: the drift factor grows, no bound")
         grid = np.linspace(0, 1.05, 127)
         P, Q = np.meshgrid(grid, grid)
         reach = np.where(2 * P >= Q, np.minimum(1 - P, Q), np.nan)
@@ -59,7 +53,7 @@ def exponents(
         return figure
 
 
-def seven(sides: Mapping[str, Mapping[str, float]], title: str) -> Figure:
+def seven(sides: Mapping[str, Mapping[str, float]]) -> Figure:
     """The seven coefficients of the potential as balances between -1 and 1, for several sets of constants."""
     with house_style():
         figure, axes = panels(height=4.6)
@@ -78,7 +72,6 @@ def seven(sides: Mapping[str, Mapping[str, float]], title: str) -> Figure:
         axes.invert_yaxis()
         axes.set(xlim=(-1.05, 1.05), xticks=[-1, -0.5, 0, 0.5, 1])
         axes.set(xlabel="pays for itself   ←   balance   →   not paid for")
-        axes.set_title(title)
         axes.legend(loc="lower right", fontsize=9.5)
         return figure
 
@@ -112,7 +105,7 @@ def sum_of_inverse_steps(T: np.ndarray, curves: Mapping[str, np.ndarray]) -> Fig
             axes.loglog(T, values, label=name, **look)
         axes.set(xlabel="number of steps T", xlim=(T[0], T[-1]))
         axes.set_title("Two slips that more than cancel")
-        axes.legend(loc="upper left")
+        name_lines(axes)
         return figure
 
 
@@ -135,14 +128,14 @@ def floors(curves: Mapping[str, Curve], needed: Mapping[str, Curve]) -> Figure:
         return figure
 
 
-def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mapping[str, float]]], title: str) -> Figure:
+def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mapping[str, float]]]) -> Figure:
     """The error of a difference against delta in each number type, and the delta that each argument asks for.
 
     `asked` maps the name of an argument to its delta and the error in each type.
     """
     with house_style():
         figure, axes = panels(height=4.8)
-        for (kind, curve), colour in zip(curves.items(), ("#b8b8b8", SKY), strict=True):
+        for (kind, curve), colour in zip(curves.items(), (GREY, SKY), strict=True):
             axes.loglog(*curve, color=colour, linewidth=1.6, label=kind)
         axes.axhline(0.01, color=GREEN, linewidth=1, linestyle="--")
         axes.text(1.4e-14, 0.014, "one per cent", color=GREEN, fontsize=9.5)
@@ -153,7 +146,7 @@ def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mappin
             for kind, error in errors.items():
                 label = name if kind == "float32" else None
                 axes.loglog(delta, error, marker, color=colour, markersize=8, markeredgecolor=BLACK, label=label)
-        axes.set(xlim=(1e-14, 2), ylim=(1e-12, 1e4), xlabel="δ", ylabel="relative error of Hv", title=title)
+        axes.set(xlim=(1e-14, 2), ylim=(1e-12, 1e4), xlabel="δ", ylabel="relative error of Hv")
         axes.yaxis.set_major_locator(FixedLocator([1e-12, 1e-8, 1e-4, 1, 1e4]))
         axes.xaxis.set_major_locator(FixedLocator([1e-12, 1e-8, 1e-4, 1]))
         axes.minorticks_off()
@@ -168,7 +161,7 @@ def late(T: np.ndarray, bound: np.ndarray, trivial: float, marks: Mapping[str, f
         axes.loglog(T, bound, color=BLUE, label="the theorem's bound")
         axes.axhline(trivial, color=BLACK, linestyle="--", linewidth=1.2, label="true of every point")
         for name, steps in marks.items():
-            axes.axvline(steps, color="#999999", linewidth=0.8, linestyle=":")
+            axes.axvline(steps, color=GREY, linewidth=0.8, linestyle=":")
             ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
             axes.text(steps, 2e-3, name, rotation=90, fontsize=9.5, ha="center", va="bottom", bbox=ground)
         axes.set(xlim=(T[0], T[-1]), ylim=(1e-3, 1e4), xlabel="steps T, a million a second")
@@ -187,5 +180,5 @@ def practice(runs: Mapping[str, Curve]) -> Figure:
             axes.loglog(steps, values, color=colour, linestyle=style, label=name)
         axes.set(xlabel="steps t", ylabel="running mean of |Φ′(x)|²", ylim=(0.02, 2))
         axes.set_title("The same exponents, other constants")
-        axes.legend(loc="lower left")
+        name_lines(axes)
         return figure
