@@ -10,7 +10,8 @@ from PIL import Image
 from contrast import contrast, luminance
 
 pytestmark = pytest.mark.browser
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
 PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).rglob("*.html"))
 
 
@@ -58,6 +59,21 @@ class Visit:
         )
 
 
+AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
+
+
+def barriers(page, **options):
+    """What axe-core calls a serious or critical hindrance. Its time goes into the thousands of parts of formulas."""
+    page.add_script_tag(path=AXE)
+    return page.evaluate(
+        "options => { document.querySelectorAll('mjx-container').forEach(formula => formula.replaceWith('x'));"
+        " return axe.run(document, { resultTypes: ['violations'], ...options }).then(found => found.violations"
+        ".filter(one => ['serious', 'critical'].includes(one.impact))"
+        ".map(one => [one.id, one.nodes.map(node => node.target.join(' ')).slice(0, 3)])) }",
+        options,
+    )
+
+
 def test_there_are_pages(browser):
     assert "book/index.html" in PAGES
     assert any(page.startswith("chapters/") for page in PAGES)
@@ -78,6 +94,7 @@ def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
             "img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
         )
         assert broken == []
+        assert barriers(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
@@ -90,6 +107,13 @@ def test_a_page_fits_a_phone(browser, name):
             box = page.locator("figure.explore img").nth(i).bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 390
+        assert barriers(page, runOnly=["color-contrast"]) == []  # in the dark
+
+
+def awake(figure):
+    """Frames come when their slider is near."""
+    figure.scroll_into_view_if_needed()
+    figure.locator("xpath=self::*[@data-source='frames']").wait_for()
 
 
 def test_tables_keep_what_matters_in_view_on_a_phone(browser):
@@ -133,13 +157,14 @@ def test_on_a_dark_page_figures_have_its_ground_and_light_words(browser, name):
         assert not [how for how in printed if "invert" in how]
 
 
-@pytest.mark.parametrize("name", CHAPTERS or ["none"])
+@pytest.mark.parametrize("name", ["book/index.html", *CHAPTERS] if PAGES else ["none"])
 def test_every_slider_changes_its_picture(browser, name):
     with Visit(browser, has_touch=True) as visit:
         page = visit.open(name)
         figures = page.locator("figure.explore")
         assert figures.count() >= 1
         for i in range(figures.count()):
+            awake(figures.nth(i))
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
             shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
             titles = set()
@@ -173,6 +198,7 @@ def test_the_play_button_walks_to_the_end_and_stops(browser):
     with Visit(browser) as visit:
         page = visit.open(CHAPTERS[0])
         figure = page.locator("figure.explore").first
+        awake(figure)
         slider, button = figure.locator("input"), figure.locator("button")
         assert button.get_attribute("aria-label") == "Play x, the upper decision"
         slider.focus()
@@ -191,8 +217,8 @@ def test_the_doors_of_the_front_page_open(browser):
     with Visit(browser) as visit:
         page = visit.open("book/index.html")
         doors = page.locator(".sd-card")
-        assert doors.count() == 3
-        for i in range(3):
+        assert doors.count() == 4  # to study, to teach, to do research, to solve a problem
+        for i in range(4):
             visit.open("book/index.html")
             doors.nth(i).click()
             assert page.locator("h1").first.inner_text()
@@ -209,3 +235,95 @@ def test_solutions_open_on_click(browser):
         solution.locator("button, summary").first.click()
         inside.wait_for(state="visible")
         assert inside.is_visible()
+
+
+def hovered(page, link):
+    """What appears over a link, mathematics rendered."""
+    page.mouse.move(0, 0)
+    page.wait_for_selector(".tippy-content", state="detached")
+    link.hover()
+    page.wait_for_selector(".tippy-content")
+    page.wait_for_function(
+        "(t => t.querySelectorAll('.math').length === t.querySelectorAll('mjx-container').length)"
+        "(document.querySelector('.tippy-content'))"
+    )
+    return page.locator(".tippy-content")
+
+
+def test_a_term_says_what_it_means_and_leads_to_the_glossary(browser):
+    with Visit(browser) as visit:
+        page = visit.open(CHAPTERS[0])
+        term = page.locator("a.glossary-term", has_text="hypergradient")
+        assert term.count() == 1
+        assert "It has a direct term and a term through the answer." in hovered(page, term).inner_text()
+        page.mouse.move(0, 0)
+        page.wait_for_selector(".tippy-content", state="detached")
+        term.focus()  # a keyboard sees it, too
+        page.wait_for_selector(".tippy-content")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/glossary.html#term-hypergradient")
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+def test_equations_theorems_and_citations_are_shown_on_hovering(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        theorem = page.locator(".proof").first.get_attribute("id")
+        for link, inside in {
+            "a.reference[href^='#equation-']": "div.math mjx-container",
+            f"a.reference[href='#{theorem}']": f"#{theorem} mjx-container",
+            "a.reference[href*='bibliography.html#']": ".citation",
+        }.items():
+            shown = hovered(page, page.locator(f"article {link}").first)
+            assert shown.locator(inside).count() >= 1, link
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+QUIZZES = sorted((ROOT / "book" / "bilevel_book" / "quizzes").glob("*.toml"))
+
+
+@pytest.mark.skipif(not QUIZZES, reason="no chapter has a quiz")
+def test_a_quiz_is_answered_with_the_keyboard_and_says_why(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open(next(name for name in CHAPTERS if f"/{QUIZZES[0].stem}_" in name))
+        form = page.locator(".quiz form").first
+        told = form.get_by_role("status")
+        assert told.inner_text() == ""
+        for value, verdict in {"wrong": "✗ Not quite.", "right": "✓ Right."}.items():
+            answer = form.locator(f"input[value={value}]").first
+            why = answer.locator("xpath=../following-sibling::p[1]").text_content()
+            answer.press("Space")
+            assert told.inner_text() == ""  # choosing tells nothing: arrow keys pass over every answer
+            answer.press("Enter")
+            assert told.text_content() == f"{verdict} {why}"
+        assert page.url.endswith(".html")  # nothing was sent anywhere
+        assert visit.complaints == []
+
+
+def test_a_fold_is_called_by_what_is_written_on_it_and_opens_with_a_key(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        fold = page.locator("details.hide").first
+        words = fold.locator("summary p").first.inner_text()
+        assert "Toggle hidden" not in fold.locator("summary").aria_snapshot()
+        assert words in fold.locator("summary").aria_snapshot()
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert fold.locator("pre").first.is_visible()
+
+
+def test_who_asked_for_less_motion_sees_none(browser):
+    with Visit(browser, reduced_motion="reduce") as visit:
+        page = visit.open(CHAPTERS[0])
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        assert page.evaluate("getComputedStyle(document.querySelector('a.reference')).transitionDuration") in (
+            "0s",
+            "none",
+        )
+
+
+def test_a_lost_reader_finds_the_way_back(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open("404.html")
+        assert page.locator("a").first.get_attribute("href").endswith("/bilevel-book/book/index.html")
+        assert (barriers(page), visit.requests, visit.complaints) == ([], [], [])
