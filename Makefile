@@ -26,8 +26,8 @@ book: $(BOOK)
 
 lint: $(SETUP)
 	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check --exclude chapters .
-	$(RUN) -m ruff format --check --config line-length=80 chapters
+	$(RUN) -m ruff format --check --exclude chapters --exclude book/instructor .
+	$(RUN) -m ruff format --check --config line-length=80 chapters book/instructor
 	$(RUN) -m mypy
 
 check: lint

@@ -106,7 +106,7 @@ def dress(notebook: nbformat.NotebookNode) -> None:
     if notebook.cells[1].get("id") != "installation":
         notebook.cells.insert(1, nbformat.v4.new_code_cell(id="installation", metadata={"tags": ["remove-cell"]}))
     notebook.cells[1].source = INSTALLATION.format(repository=repository).strip()
-    notebook.cells[1].metadata.slideshow = {"slide_type": "skip"}
+    notebook.cells[1].metadata.update(jupyter={"source_hidden": True}, slideshow={"slide_type": "skip"})
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.metadata.slideshow = {"slide_type": "slide" if cell.source.startswith(("# ", "## ")) else "subslide"}

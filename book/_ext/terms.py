@@ -69,5 +69,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
         link_first_uses(doctree, list(places), link)
 
+    app.add_css_file("reading.css")
     app.connect("doctree-resolved", resolved)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,11 +1,12 @@
 """Sliders with one behaviour in three homes: on the page, in a notebook at rest, and in a notebook that runs.
 
-    explore(draw, alt="...", delta=between([0.1, 1.0], "δ, the difference step"), t=choice(range(9), "t, the step"))
+    explore(draw, alt=words, title=message, delta=between([0.1, 1.0], "δ, the step"), t=choice(range(9), "t, the time"))
 
-`draw(delta=..., t=...)` returns a matplotlib figure. What a cell shows is one piece of HTML that needs no kernel, no
-network and no library: it holds a frame for every place of the sliders. In JupyterLab as `make lab` starts it (`LIVE`),
-no frames are drawn: the kernel draws the picture asked for, over finer values, and the frames that the notebook's file
-holds for the same cell stay in its output, for the day it is opened without a kernel. No widget is ever stored.
+`draw(delta=..., t=...)` returns a matplotlib figure, and the other two what is said about it. What a cell shows is one
+piece of HTML that needs no kernel, no network and no library: it holds a frame for every place of the sliders. In
+JupyterLab as `make lab` starts it (`LIVE`), no frames are drawn: the kernel draws the picture asked for, over finer
+values, and the frames that the notebook's file holds for the same cell stay in its output, for the day it is opened
+without a kernel. No widget is ever stored.
 """
 
 import base64
@@ -34,6 +35,7 @@ from bilevel_book.home import notebook_file
 LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
 TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
+ASLEEP = "A still picture until its script runs: in JupyterLab say Trust Notebook, or run this cell."
 ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -56,10 +58,6 @@ class Slider:
     @property
     def first(self) -> int:
         return self.frames.index(self.frames[0] if self.start is None else self.start)
-
-    @property
-    def symbol(self) -> str:
-        return self.label.partition(",")[0]
 
 
 def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1) -> Slider:
@@ -95,15 +93,12 @@ def _uneven(places: Any) -> float:
 
 
 def explore(
-    draw: Callable[..., Figure],
-    alt: str | Callable[..., str],
-    title: Callable[..., str] | None = None,
-    **sliders: Slider,
+    draw: Callable[..., Figure], alt: Callable[..., str], title: Callable[..., str], **sliders: Slider
 ) -> "Explore":
     """A picture with one or two sliders, each named like an argument of `draw`.
 
-    `alt` describes the picture in words: a text, or a function of the sliders' values that returns one. `title` is a
-    function too; without it the title says where the sliders stand.
+    `alt` and `title` take the same arguments: the first describes the picture to those who do not see it, the second
+    says in a sentence what there is to see at this place.
     """
     return Explore(draw, alt, title, sliders)
 
@@ -114,8 +109,8 @@ class Explore:
     def __init__(
         self,
         draw: Callable[..., Figure],
-        alt: str | Callable[..., str],
-        title: Callable[..., str] | None,
+        alt: Callable[..., str],
+        title: Callable[..., str],
         sliders: dict[str, Slider],
     ):
         if not 1 <= len(sliders) <= 2 or not all(isinstance(slider, Slider) for slider in sliders.values()):
@@ -131,15 +126,8 @@ class Explore:
     def values(self, at: Sequence[int]) -> dict[str, Any]:
         return {name: slider.values[i] for (name, slider), i in zip(self.sliders.items(), at, strict=True)}
 
-    def describe(self, at: Sequence[int]) -> str:
-        return self.alt(**self.values(at)) if callable(self.alt) else f"{self.alt} Here {self._standing(at)}."
-
-    def headline(self, at: Sequence[int]) -> str:
-        return self.title(**self.values(at)) if self.title else self._standing(at)
-
-    def _standing(self, at: Sequence[int]) -> str:
-        pairs = zip(self.sliders.values(), self.values(at).values(), strict=True)
-        return ", ".join(f"{slider.symbol} = {_label(value)}" for slider, value in pairs)
+    def words(self, at: Sequence[int]) -> dict[str, str]:
+        return {"alt": self.alt(**self.values(at)), "title": self.title(**self.values(at))}
 
     def picture(self, at: Sequence[int]) -> Image.Image:
         # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
@@ -151,7 +139,7 @@ class Explore:
 
     def live(self, at: Sequence[int]) -> dict[str, str]:
         """What the kernel answers when a slider moves."""
-        return {"src": _png(self.picture(at), compress_level=1), "alt": self.describe(at), "title": self.headline(at)}
+        return {"src": _png(self.picture(at), compress_level=1)} | self.words(at)
 
     def frames(self) -> dict[str, Any]:
         """Every frame: the one at the start whole, the others where they differ from it, and see-through elsewhere."""
@@ -162,8 +150,8 @@ class Explore:
         return {
             "labels": [[_label(value) for value in slider.frames] for slider in self.sliders.values()],
             "first": [slider.first for slider in self.sliders.values()],
-            "alts": [self.describe(at) for at in self.places],
-            "titles": [self.headline(at) for at in self.places],
+            "alts": [self.alt(**self.values(at)) for at in self.places],
+            "titles": [self.title(**self.values(at)) for at in self.places],
             "start": _png(start, optimize=True),
             "frames": [_png(_difference(start, p), transparency=COLOURS, optimize=True) for p in reduced.values()],
         }
@@ -172,24 +160,24 @@ class Explore:
         """The HTML: with stored frames, or with a key by which the kernel knows this slider, or with both."""
         start = stored["start"] if stored else _png(self.picture(self.first), optimize=True)
         controls = "".join(
-            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" min="0" step="1" '
+            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" disabled min="0" step="1" '
             f'max="{len(slider.frames) - 1}" value="{slider.first}">'
             f'<output style="min-width: {max(len(_label(value)) for value in slider.values)}ch">'  # or it would jump
             f"{html.escape(_label(slider.frames[slider.first]))}</output></label>"
-            f'<button type="button" aria-label="Play {html.escape(slider.label)}">▶</button></div>'
+            f'<button type="button" disabled aria-label="Play {html.escape(slider.label)}">▶</button></div>'
             for slider in self.sliders.values()
         )
         data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
         data = data.replace("<", "\\u003c")  # must not end the script element early
-        title = self.headline(self.first)
-        longest = max(stored["titles"], key=len) if stored else title
+        words = {name: html.escape(text) for name, text in self.words(self.first).items()}
+        longest = html.escape(max(stored["titles"], key=len)) if stored else words["title"]
         return (
             f'<figure class="explore" data-live="{key}" data-cell="{cell}">\n'
             f"<style>{_beside('sliders.css')}</style>\n"
             f'<div class="explore-controls">{controls}</div>\n'
-            f'<figcaption data-longest="{html.escape(longest)}"><span>{html.escape(title)}</span></figcaption>\n'
-            f'<img alt="{html.escape(self.describe(self.first))}" src="{start}">\n'
-            '<p class="explore-note" role="status"></p>\n'
+            f'<figcaption data-longest="{longest}"><span>{words["title"]}</span></figcaption>\n'
+            f'<img alt="{words["alt"]}" src="{start}">\n'
+            f'<p class="explore-note" role="status">{ASLEEP}</p>\n'
             f'<script type="application/json">{data}</script>\n'
             f"<script>{_beside('sliders.js')}</script>\n</figure>"
         )

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, YELLOW = (
-    "#2A61BD", "#AD5C00", "#1F8165", "#C94A40", "#B34595", "#0E7A9B", "#7A4A3A", "#707070", "#222222", "#F0E442",
+    "#2A61BD", "#B45E00", "#1F8165", "#C94A40", "#B34595", "#0E7A9B", "#7A4A3A", "#707070", "#222222", "#F0E442",
 )  # fmt: skip
 DEPTH = LinearSegmentedColormap.from_list("depth", ["#2b5d87", "#79a8c9", "#cfe2ec", "#f7f9fa"])
 

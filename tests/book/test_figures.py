@@ -68,7 +68,10 @@ def test_passes_add_up_to_the_floor():
     assert (bars[3].get_x() + bars[3].get_width(), bars[4].get_width()) == (62, 70)
 
 
-@pytest.mark.parametrize("colour", [BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK])
+COLOURS = {BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, *(method.color for method in METHODS.values())}
+
+
+@pytest.mark.parametrize("colour", sorted(COLOURS))
 def test_a_colour_is_legible_on_a_white_page_and_turned_round_on_a_dark_one(colour):
     drawn, ground = np.array(to_rgb(colour)), np.full(3, 0x12 / 255)
     luma = np.array([0.213, 0.715, 0.072])

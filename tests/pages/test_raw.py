@@ -3,15 +3,19 @@
 import ast
 import importlib
 import inspect
+import json
+import math
 import re
 import subprocess
 import sys
 import textwrap
+from fractions import Fraction
 from functools import cache
 from html import unescape
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 import yaml
 from pybtex.database import parse_file
@@ -136,10 +140,54 @@ def letters(code):
     return re.sub(r"[\s,()#]", "", code)
 
 
+def stored_sliders():
+    for path in CHAPTERS:
+        for cell in cells(path, "code"):
+            for output in cell.outputs:
+                page = output.get("data", {}).get("text/html", "")
+                if '<figure class="explore"' in page:
+                    data = re.search(r'<script type="application/json">(.*?)</script>', page)[1]
+                    labels = re.findall(r"<label><span>(.*?)</span>", page)
+                    yield pytest.param(labels, json.loads(data), id=f"{path.stem[:2]} {'; '.join(labels)}")
+
+
+def number(label: str) -> float | None:
+    """10⁻⁹, 3·10⁴ and 0.5 are numbers, FMBO is none."""
+    plain = label.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+    digits, _, power = plain.rpartition("10") if plain != label else (label, "", "0")
+    try:
+        return float(Fraction(digits.rstrip("·") or 1)) * 10.0 ** int(power)
+    except ValueError:
+        return None
+
+
+def uneven(places) -> float:
+    steps = np.abs(np.diff(places))
+    return steps.max() / steps.min()
+
+
+@pytest.mark.parametrize(("labels", "data"), list(stored_sliders()))
+def test_a_slider_has_words_even_steps_and_messages(labels, data):
+    for label, stops in zip(labels, data["labels"], strict=True):
+        symbol, _, words = label.partition(", ")
+        assert symbol
+        assert len(words) > 3
+        values = [number(stop) for stop in stops]
+        if None not in values:
+            positive = [value for value in values if value > 0]  # a zero may stand in front of ratios
+            ratios = uneven(np.log(positive)) if min(values) >= 0 else math.inf
+            assert min(uneven(values), ratios) < 1.6  # 1, 2, 5, 10 is even
+    assert len(set(data["titles"])) > 1
+    bare = r"[^ ]+ = [^ ]+(, [^ ]+ = [^ ]+)*"  # says no more than the readout
+    assert not [title for title in data["titles"] if re.fullmatch(bare, title) or len(title) > 100]
+    assert len(set(data["alts"])) == len(data["frames"])
+
+
 @every_chapter
 def test_a_chapter_installs_the_book_where_it_is_missing(path):
     cell = cells(path, "code")[0]
     assert "remove-cell" in cell.metadata.tags
+    assert cell.metadata.jupyter.source_hidden  # Lab folds it
     assert yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"] in cell.source
     assert cell.outputs == []  # it was there
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from pypdf import PdfReader
 
-from workshop import ROOT, chapters
+from workshop import ROOT, chapters, pdf
 from workshop.exercises import exercises
 from workshop.minutes import practising, reading, told
 from workshop.plain import numbers, plain
@@ -87,9 +88,8 @@ def test_a_student_s_copy_has_every_exercise_no_solution_and_all_else(path):
     assert "# Solution" not in text
     ids = [cell.get("id") for cell in copy.cells]
     solved = {k for exercise in exercises(chapter) for k in exercise.solution}
-    assert [cell.id for k, cell in enumerate(chapter.cells) if k not in solved] == [
-        cell.id for cell in copy.cells if not cell.id.endswith(("-words", "-stub", "-check"))
-    ]
+    new = {f"{exercise.label}-{part}" for exercise in exercises(chapter) for part in ("words", "stub", "check")}
+    assert [name for name in ids if name not in new] == [c.id for k, c in enumerate(chapter.cells) if k not in solved]
     for exercise in exercises(chapter):
         place = ids.index(f"{exercise.label}-words")
         assert re.search(r"\{exercise-end\}|^# Your code|^# Your answer|\.\.\.", copy.cells[place - 1].source)
@@ -242,3 +242,34 @@ def test_slides_go_forward_from_disk_with_their_formulas(browser, deck):
     assert not [text for text in shown if re.search(r":::|\{eq\}|\{prf|-start\}|\$\$", text)]
     assert wrong == []
     context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_page_is_printed_with_the_first_frame_of_its_sliders_and_offered(browser, missing, tmp_path, monkeypatch):
+    pages = sorted((ROOT / "_build" / "html" / "chapters").glob("15*.html"))
+    if not pages:
+        missing("the book is not built: run `make book`")
+    monkeypatch.setattr(pdf, "TARGET", tmp_path)
+    tab = browser.new_page()
+    file = pdf.printed(tab, pages[0])
+    caption, label = (tab.locator(f"figure.explore {part}").first.inner_text() for part in ("figcaption", "label span"))
+    words = " ".join(" ".join(page.extract_text() for page in PdfReader(file).pages).split())
+    assert tab.locator("h1").first.inner_text().rstrip("#") in words
+    assert caption in words
+    assert label not in words  # nobody moves a slider on paper
+    assert "further reading" in words.lower()
+    whole = PdfReader(pdf.joined([(file, "One"), (file, "Two")], tmp_path / "book.pdf"))
+    assert len(whole.pages) == 2 * len(PdfReader(file).pages)
+    assert [entry.title for entry in whole.outline] == ["One", "Two"]
+    tab.close()
+
+
+def test_a_printed_page_offers_its_file_where_it_offered_to_print(tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf, "HTML", tmp_path)
+    for folder, href in (("chapters", "../pdf/one.pdf"), ("book/api", "../../pdf/one.pdf")):
+        page = tmp_path / folder / "one.html"
+        page.parent.mkdir(parents=True)
+        page.write_text('<button onclick="window.print()"\n class="btn"\n title="Print to PDF"\n>.pdf</button>')
+        pdf.offer(page, tmp_path / "one.pdf")
+        assert page.read_text() == f'<a href="{href}"\n class="btn"\n title="Download as PDF"\n>.pdf</a>'

@@ -12,8 +12,9 @@ from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, L
 from bilevel_core.problems.valley import Valley
 from bilevel_core.solvers import State
 
-XS = torch.linspace(-2.7, 2.4, 500, dtype=torch.float64)
-YS = torch.linspace(-2.1, 2.1, 300, dtype=torch.float64)
+WIDTH, HEIGHT = (-2.7, 2.4), (-2.1, 2.1)
+XS = torch.linspace(*WIDTH, 500, dtype=torch.float64)
+YS = torch.linspace(*HEIGHT, 300, dtype=torch.float64)
 HALO = [withStroke(linewidth=3.5, foreground="white")]  # or a blue path would be lost on a blue map
 
 
@@ -126,7 +127,7 @@ def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
     axes.plot(XS, problem.y_star(XS), color=BLACK, linewidth=2.2, label="valley floor y*(x)")
     if label:
         axes.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
-    axes.set(xlim=(XS[0], XS[-1]), ylim=(YS[0], YS[-1]), xlabel="x", ylabel="y")
+    axes.set(xlim=WIDTH, ylim=HEIGHT, xlabel="x", ylabel="y")
 
 
 def draw_path(axes: Axes, x: np.ndarray, y: np.ndarray, style: Look, name: str) -> None:
@@ -138,7 +139,7 @@ def draw_path(axes: Axes, x: np.ndarray, y: np.ndarray, style: Look, name: str) 
 
 def draw_objective(axes: Axes, problem: Valley) -> None:
     axes.plot(XS, problem.objective(XS), color=BLACK)
-    axes.set(xlim=(XS[0], XS[-1]), ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
+    axes.set(xlim=WIDTH, ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
 
 
 def _track(path: Sequence[State]) -> tuple[np.ndarray, np.ndarray]:
