@@ -18,7 +18,7 @@ JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
 export OMP_NUM_THREADS = 1
 
-.PHONY: bench book lint check test lab notebooks reproduce cover clean
+.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -26,8 +26,8 @@ book: $(BOOK)
 
 lint: $(SETUP)
 	$(RUN) -m ruff check .
-	$(RUN) -m ruff format --check --exclude chapters .
-	$(RUN) -m ruff format --check --config line-length=80 chapters
+	$(RUN) -m ruff format --check --exclude chapters --exclude book/instructor .
+	$(RUN) -m ruff format --check --config line-length=80 chapters book/instructor
 	$(RUN) -m mypy
 
 check: lint
@@ -43,6 +43,14 @@ lab: $(SETUP)
 
 notebooks: $(SETUP)
 	$(RUN) book/tools.py notebooks
+
+# Chapters with stubs for solutions, the solutions of homework, and slides: each into a folder of its own in _build.
+student instructor slides: $(SETUP)
+	$(RUN) book/tools.py $@
+
+# Every chapter and the whole book, printed by Chromium into _build/pdf; built again after that, the pages offer them.
+pdf: $(BOOK)
+	$(RUN) book/tools.py pdf
 
 # Runs that are stored in results/ with the same settings are not done again.
 reproduce: $(SETUP)

@@ -1,15 +1,21 @@
 """The workshop of the book.
 
 python book/tools.py address                writes the repository's address, from _config.yml, into the chapters
-python book/tools.py cover                  draws the cover
+python book/tools.py cover                  draws the cover, and the picture of README.md
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
+python book/tools.py student                writes the chapters without solutions into _build/student
+python book/tools.py instructor             executes and renders the solutions of homework into _build/instructor
+python book/tools.py slides                 makes slides of two chapters in _build/slides
+python book/tools.py pdf                    prints the built pages into _build/pdf
+python book/tools.py minutes [NAME ...]     says how long each chapter takes, and writes it into those that are named
 """
 
 import os
 import platform
 import sys
 import webbrowser
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -24,13 +30,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def cover() -> None:
+    from bilevel_book import readme
     from bilevel_book.figures import cover
     from bilevel_book.walk import walk
     from bilevel_core import FdeHBO
     from bilevel_core.problems import Valley
 
-    problem, solver = Valley(), FdeHBO(alpha=0.03, beta=0.3, lam=0.4, eta=0.5, delta=0.05, r_v=3.0)
+    problem, solver = Valley(), FdeHBO(alpha=0.01, beta=0.5, lam=0.5, eta=0.5, delta=0.05, r_v=3.0)
     cover(problem, walk(problem, solver, 60)).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    write_atomically(ROOT / "book" / "_static" / "readme.svg", readme.picture(readme.solved(text)))
 
 
 def notebooks(*names: str) -> None:
@@ -146,6 +155,8 @@ def lab(*options: str) -> None:
 
 if __name__ == "__main__":
     commands = {"address": address, "cover": cover, "lab": lab, "notebooks": notebooks}
-    if len(sys.argv) < 2 or sys.argv[1] not in commands:
+    made = ("instructor", "minutes", "pdf", "slides", "student")  # each by the module of its name, see book/workshop
+    if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
-    commands[sys.argv[1]](*sys.argv[2:])
+    name, *options = sys.argv[1:]
+    (commands.get(name) or getattr(import_module(f"workshop.{name}"), name))(*options)

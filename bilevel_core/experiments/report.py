@@ -15,17 +15,18 @@ def mean_and_range(values: pd.Series, digits: int = 3) -> str:
 
 
 def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """One row for each label: runs, how many diverged, seconds a step, and each column at the end, over the seeds.
+    """One row for each label: each column at the end, over the seeds, then runs, how many diverged, seconds a step.
 
     A diverged run counts with its last finite value.
     """
     rows = {}
     for label, runs in table.groupby("label", sort=False):
         last = runs.groupby("seed").last()  # of each column, the last value that is there
-        row: dict[str, object] = {"runs": len(last), "diverged": int((last.stop == "diverged").sum())}
+        row: dict[str, object] = {name: mean_and_range(last[name]) for name in columns}
+        row |= {"runs": len(last), "diverged": int((last.stop == "diverged").sum())}
         if clock := _clock(table):
             row["s a step"] = f"{(last[clock] / last.step).mean():.2g}"
-        rows[label] = row | {"steps": round(last.step.mean())} | {name: mean_and_range(last[name]) for name in columns}
+        rows[label] = row | {"steps": round(last.step.mean())}
     return pd.DataFrame(rows).T
 
 

@@ -1,6 +1,8 @@
 """The library's own code, shown in a chapter."""
 
 import inspect
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -15,16 +17,20 @@ COLOURS = HtmlFormatter(
     cssstyles="padding: 0.5em; overflow-x: auto",
     prestyles="margin: 0; white-space: pre; background: none; color: #222",
 )
+WIDTH = 80  # columns of a page; the library's files have 120
 
 
 class source:
-    """`source(FMBO.update)` shows the text of that function as it stands in its file.
+    """`source(FMBO.update)` shows that function as its file has it, laid out for the width of a page.
 
     Notebooks take the HTML, which brings its colours along; the page takes the Markdown and uses its own.
     """
 
     def __init__(self, function: Callable[..., Any]):
-        self.text = textwrap.dedent(inspect.getsource(function))
+        ruff = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={WIDTH}", "-"]
+        code = textwrap.dedent(inspect.getsource(function))
+        code = subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
+        self.text = "".join(f"{_folded(line)}\n" for line in code.splitlines())
 
     def _repr_html_(self) -> str:
         return highlight(self.text, PythonLexer(), COLOURS)
@@ -34,3 +40,12 @@ class source:
 
     def __repr__(self) -> str:
         return self.text
+
+
+def _folded(line: str) -> str:
+    """A comment or a docstring of one line that is too long, in several; ruff leaves words alone."""
+    words = line.lstrip()
+    if not words.startswith(("#", '"""')):
+        return line
+    margin = line[: len(line) - len(words)] + ("# " if words.startswith("#") else "")
+    return textwrap.fill(line, WIDTH, subsequent_indent=margin)

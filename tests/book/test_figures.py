@@ -1,14 +1,31 @@
 """Figures show what is in the tables."""
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_rgb, to_rgba
 
 from bilevel_book.figures.cleaning import rejected
 from bilevel_book.figures.costs import PASSES, over_floor, passes
 from bilevel_book.figures.reproduction import race, standings
-from bilevel_book.style import METHODS, RED
+from bilevel_book.style import (
+    BLACK,
+    BLUE,
+    BROWN,
+    GREEN,
+    GREY,
+    METHODS,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    look,
+    name_lines,
+    panels,
+    spread,
+)
+from contrast import contrast
 
 
 def test_a_divergence_is_drawn(table):
@@ -49,3 +66,54 @@ def test_passes_add_up_to_the_floor():
     counts, units = dict.fromkeys(PASSES, 2), {"features": 7, "through": 20, "head gradients": 1, "head products": 3}
     bars = passes(counts, units, 70, 80).axes[0].patches
     assert (bars[3].get_x() + bars[3].get_width(), bars[4].get_width()) == (62, 70)
+
+
+COLOURS = {BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, *(method.color for method in METHODS.values())}
+
+
+@pytest.mark.parametrize("colour", sorted(COLOURS))
+def test_a_colour_is_legible_on_a_white_page_and_turned_round_on_a_dark_one(colour):
+    drawn, ground = np.array(to_rgb(colour)), np.full(3, 0x12 / 255)
+    luma = np.array([0.213, 0.715, 0.072])
+    turned = 2 * luma @ (1 - drawn) - (1 - drawn)  # invert(1) hue-rotate(180deg): lightness turns, hue stays
+    screened = 1 - (1 - np.clip(turned, 0, 1)) * (1 - ground)
+    assert contrast(drawn, np.ones(3)) >= 4.5
+    assert contrast(screened, ground) >= 4.5
+
+
+def test_no_two_methods_look_alike():
+    for parts in (("color", "linestyle"), ("color", "marker")):
+        pairs = [tuple(getattr(method, part) for part in parts) for method in METHODS.values()]
+        assert len(set(pairs)) == len(pairs)
+    variant = look("FdeHBO, tuned")
+    assert (variant.color, variant.marker) == (METHODS["FdeHBO"].color, METHODS["FdeHBO"].marker)
+    assert variant.linestyle not in {method.linestyle for method in METHODS.values()}
+
+
+def test_places_are_the_nearest_that_are_apart():
+    assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
+    assert spread([0.9, 0.2, 0.21], 0.1) == pytest.approx([0.9, 0.155, 0.255])  # in the order that was given
+    assert spread([0.0, 0.0, 1.0], 0.2) == pytest.approx([0.0, 0.2, 1.0])  # none leaves the axes
+    wanted = np.random.default_rng(0).random(12)
+    places = spread(wanted, 0.05)
+    assert (np.diff(places[wanted.argsort()]) >= 0.05 - 1e-12).all()
+    rest = [np.clip(places + 1e-3 * step, 0, 1) for step in [*np.eye(12), *-np.eye(12)]]
+    nearer = [other for other in rest if np.abs(np.diff(np.sort(other))).min() >= 0.05]
+    assert all(((other - wanted) ** 2).sum() >= ((places - wanted) ** 2).sum() for other in nearer)
+
+
+def test_a_line_is_named_at_its_end_in_its_colour():
+    _, axes = panels()
+    axes.plot([0, 1], [0, 1.0], color=BLUE, label="up")
+    axes.plot([0, 0.5], [0, 0.98], color=RED, label="up, half the way")
+    axes.plot([0, 1], [0, 0.0], color=GREEN)
+    name_lines(axes)
+    words = {text.get_text(): text for text in axes.texts}
+    assert list(words) == ["up", "up, half the\nway"]  # long names break; a line without a name has none
+    assert [text.get_color() for text in words.values()] == [BLUE, RED]
+    (x, y), (half, _) = (text.xy for text in words.values())
+    assert (x, y) == pytest.approx((1 / 1.1 + 0.05 / 1.1, 1 / 1.1 + 0.05 / 1.1))
+    assert half == pytest.approx(0.5)
+    heights = [text.get_position()[1] for text in words.values()]
+    assert heights[0] > heights[1] + 0.05
+    assert axes.get_legend() is None

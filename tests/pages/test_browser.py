@@ -1,11 +1,17 @@
 """Every page of the built book, opened in Chromium with the network off."""
 
+import io
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
+
+from contrast import contrast, luminance
 
 pytestmark = pytest.mark.browser
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
 PAGES = sorted(p.relative_to(HTML).as_posix() for part in ("book", "chapters") for p in (HTML / part).rglob("*.html"))
 
 
@@ -41,7 +47,31 @@ class Visit:
         if self.page.locator(".math").count():
             self.page.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
             self.page.evaluate("MathJax.startup.promise.then(() => true)")
+        self.page.wait_for_function("document.documentElement.dataset.wide")
         return self.page
+
+    def hidden(self):
+        """What is wider than its place: its words, and at which side it says so."""
+        return self.page.evaluate(
+            """Array.from(document.querySelectorAll(".bd-article *"))
+            .filter(one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1)
+            .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
+        )
+
+
+AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
+
+
+def barriers(page, **options):
+    """What axe-core calls a serious or critical hindrance. Its time goes into the thousands of parts of formulas."""
+    page.add_script_tag(path=AXE)
+    return page.evaluate(
+        "options => { document.querySelectorAll('mjx-container').forEach(formula => formula.replaceWith('x'));"
+        " return axe.run(document, { resultTypes: ['violations'], ...options }).then(found => found.violations"
+        ".filter(one => ['serious', 'critical'].includes(one.impact))"
+        ".map(one => [one.id, one.nodes.map(node => node.target.join(' ')).slice(0, 3)])) }",
+        options,
+    )
 
 
 def test_there_are_pages(browser):
@@ -51,10 +81,11 @@ def test_there_are_pages(browser):
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
 def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
-    with Visit(browser) as visit:
+    with Visit(browser, viewport={"width": 1400, "height": 800}) as visit:
         page = visit.open(name)
         assert visit.requests == []
         assert visit.complaints == []
+        assert visit.hidden() == []  # on a desktop nothing scrolls sideways
         formulas = page.locator(".math").count()
         assert page.locator("mjx-container").count() == formulas
         assert page.locator("mjx-merror, .MathJax_Error").count() == 0
@@ -63,6 +94,7 @@ def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
             "img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
         )
         assert broken == []
+        assert barriers(page) == []
 
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
@@ -70,22 +102,69 @@ def test_a_page_fits_a_phone(browser, name):
     with Visit(browser, viewport={"width": 390, "height": 800}, has_touch=True, color_scheme="dark") as visit:
         page = visit.open(name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
         for i in range(page.locator("figure.explore img").count()):
             box = page.locator("figure.explore img").nth(i).bounding_box()
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= 390
+        assert barriers(page, runOnly=["color-contrast"]) == []  # in the dark
+
+
+def awake(figure):
+    """Frames come when their slider is near."""
+    figure.scroll_into_view_if_needed()
+    figure.locator("xpath=self::*[@data-source='frames']").wait_for()
+
+
+def test_tables_keep_what_matters_in_view_on_a_phone(browser):
+    with Visit(browser, viewport={"width": 390, "height": 800}) as visit:
+        page = visit.open("book/notation.html")
+        cells = page.locator("table td:has(p:not(:empty))")
+        edges = cells.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert len(edges) > 60  # every cell that says something
+        assert max(edges) <= 390
+        assert cells.nth(2).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
+        page = visit.open("chapters/10_hyper_cleaning.html")
+        block = page.locator(".text_html:has(table.dataframe)").first
+        loss = block.locator("th", has_text="train_loss").bounding_box()
+        assert loss["x"] + loss["width"] <= 390
+        block.evaluate("one => one.scrollTo(1000, 0)")
+        page.wait_for_function("document.querySelector('.text_html:has(table.dataframe)').dataset.more === 'left'")
+        first = block.locator("tbody th").first.bounding_box()
+        assert 0 <= first["x"] < 30  # the name of the row stays
 
 
 CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
+GROUND = np.full(3, 0x12 / 255)  # of a dark page
 
 
 @pytest.mark.parametrize("name", CHAPTERS or ["none"])
+def test_on_a_dark_page_figures_have_its_ground_and_light_words(browser, name):
+    with Visit(browser, viewport={"width": 390, "height": 800}, color_scheme="dark") as visit:
+        page = visit.open(name)
+        for kind in (".cell_output img:not(.explore img)", "figure.explore img"):
+            if not page.locator(kind).count():
+                continue
+            shot = page.locator(kind).first.screenshot()
+            image = Image.open(io.BytesIO(shot)).convert("RGB")
+            _, most = max(image.getcolors(1 << 24))
+            assert np.array(most) / 255 == pytest.approx(GROUND, abs=0.025)
+            pixels = np.asarray(image).reshape(-1, 3) / 255
+            words = pixels[luminance(pixels).argsort()[-len(pixels) // 500]]  # strokes of letters and axes
+            assert contrast(words, GROUND) >= 4.5
+        page.emulate_media(media="print")
+        printed = page.locator(".cell_output img").evaluate_all("all => all.map(one => getComputedStyle(one).filter)")
+        assert not [how for how in printed if "invert" in how]
+
+
+@pytest.mark.parametrize("name", ["book/index.html", *CHAPTERS] if PAGES else ["none"])
 def test_every_slider_changes_its_picture(browser, name):
     with Visit(browser, has_touch=True) as visit:
         page = visit.open(name)
         figures = page.locator("figure.explore")
         assert figures.count() >= 1
         for i in range(figures.count()):
+            awake(figures.nth(i))
             picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
             shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
             titles = set()
@@ -119,6 +198,7 @@ def test_the_play_button_walks_to_the_end_and_stops(browser):
     with Visit(browser) as visit:
         page = visit.open(CHAPTERS[0])
         figure = page.locator("figure.explore").first
+        awake(figure)
         slider, button = figure.locator("input"), figure.locator("button")
         assert button.get_attribute("aria-label") == "Play x, the upper decision"
         slider.focus()
@@ -137,8 +217,8 @@ def test_the_doors_of_the_front_page_open(browser):
     with Visit(browser) as visit:
         page = visit.open("book/index.html")
         doors = page.locator(".sd-card")
-        assert doors.count() == 3
-        for i in range(3):
+        assert doors.count() == 4  # to study, to teach, to do research, to solve a problem
+        for i in range(4):
             visit.open("book/index.html")
             doors.nth(i).click()
             assert page.locator("h1").first.inner_text()
@@ -155,3 +235,95 @@ def test_solutions_open_on_click(browser):
         solution.locator("button, summary").first.click()
         inside.wait_for(state="visible")
         assert inside.is_visible()
+
+
+def hovered(page, link):
+    """What appears over a link, mathematics rendered."""
+    page.mouse.move(0, 0)
+    page.wait_for_selector(".tippy-content", state="detached")
+    link.hover()
+    page.wait_for_selector(".tippy-content")
+    page.wait_for_function(
+        "(t => t.querySelectorAll('.math').length === t.querySelectorAll('mjx-container').length)"
+        "(document.querySelector('.tippy-content'))"
+    )
+    return page.locator(".tippy-content")
+
+
+def test_a_term_says_what_it_means_and_leads_to_the_glossary(browser):
+    with Visit(browser) as visit:
+        page = visit.open(CHAPTERS[0])
+        term = page.locator("a.glossary-term", has_text="hypergradient")
+        assert term.count() == 1
+        assert "It has a direct term and a term through the answer." in hovered(page, term).inner_text()
+        page.mouse.move(0, 0)
+        page.wait_for_selector(".tippy-content", state="detached")
+        term.focus()  # a keyboard sees it, too
+        page.wait_for_selector(".tippy-content")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/glossary.html#term-hypergradient")
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+def test_equations_theorems_and_citations_are_shown_on_hovering(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        theorem = page.locator(".proof").first.get_attribute("id")
+        for link, inside in {
+            "a.reference[href^='#equation-']": "div.math mjx-container",
+            f"a.reference[href='#{theorem}']": f"#{theorem} mjx-container",
+            "a.reference[href*='bibliography.html#']": ".citation",
+        }.items():
+            shown = hovered(page, page.locator(f"article {link}").first)
+            assert shown.locator(inside).count() >= 1, link
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+QUIZZES = sorted((ROOT / "book" / "bilevel_book" / "quizzes").glob("*.toml"))
+
+
+@pytest.mark.skipif(not QUIZZES, reason="no chapter has a quiz")
+def test_a_quiz_is_answered_with_the_keyboard_and_says_why(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open(next(name for name in CHAPTERS if f"/{QUIZZES[0].stem}_" in name))
+        form = page.locator(".quiz form").first
+        told = form.get_by_role("status")
+        assert told.inner_text() == ""
+        for value, verdict in {"wrong": "✗ Not quite.", "right": "✓ Right."}.items():
+            answer = form.locator(f"input[value={value}]").first
+            why = answer.locator("xpath=../following-sibling::p[1]").text_content()
+            answer.press("Space")
+            assert told.inner_text() == ""  # choosing tells nothing: arrow keys pass over every answer
+            answer.press("Enter")
+            assert told.text_content() == f"{verdict} {why}"
+        assert page.url.endswith(".html")  # nothing was sent anywhere
+        assert visit.complaints == []
+
+
+def test_a_fold_is_called_by_what_is_written_on_it_and_opens_with_a_key(browser):
+    with Visit(browser) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        fold = page.locator("details.hide").first
+        words = fold.locator("summary p").first.inner_text()
+        assert "Toggle hidden" not in fold.locator("summary").aria_snapshot()
+        assert words in fold.locator("summary").aria_snapshot()
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert fold.locator("pre").first.is_visible()
+
+
+def test_who_asked_for_less_motion_sees_none(browser):
+    with Visit(browser, reduced_motion="reduce") as visit:
+        page = visit.open(CHAPTERS[0])
+        assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
+        assert page.evaluate("getComputedStyle(document.querySelector('a.reference')).transitionDuration") in (
+            "0s",
+            "none",
+        )
+
+
+def test_a_lost_reader_finds_the_way_back(browser):
+    with Visit(browser, color_scheme="dark") as visit:
+        page = visit.open("404.html")
+        assert page.locator("a").first.get_attribute("href").endswith("/bilevel-book/book/index.html")
+        assert (barriers(page), visit.requests, visit.complaints) == ([], [], [])

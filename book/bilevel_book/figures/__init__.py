@@ -1,7 +1,7 @@
 """Every plot of the book, in one style: legible on a phone, in dark mode, in print and to colour-blind readers.
 
-Figures are narrow and stacked, on an opaque white ground, with the colours of Okabe and Ito; each says its message in
-its title. A function takes numbers and returns a figure; nothing is computed by a method while drawing.
+Figures are narrow and stacked, in the colours of `bilevel_book.style`; each says its message in its title. A function
+takes numbers and returns a figure; nothing is computed by a method while drawing.
 """
 
 from bilevel_book.figures.methods import family_tree, position, race

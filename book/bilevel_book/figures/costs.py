@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, house_style, look, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, house_style, look, name_lines, panels
 
 PASSES = {"features": SKY, "through": BLUE, "head gradients": ORANGE, "head products": RED}
 
 
 def over_floor(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """The ratio of each method to its floor, a panel for each problem; black marks are goals, hollow dots miss them."""
+    """The ratio of each method to its floor, a panel for each problem; upright marks are goals, hollow ones miss."""
     with house_style():
         height = sum(0.27 * len(table) + 1.1 for table in tables.values())
         figure, axes = panels(len(tables), height=height, squeeze=False)
@@ -54,7 +54,7 @@ def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float,
             width = counts[name] * units[name]
             ax.barh(0, width, left=left, color=colour, edgecolor="white", label=f"{name}: {counts[name]:.3g}")
             left += width
-        ax.barh(1, step, color="#bbbbbb")
+        ax.barh(1, step, color=GREY)
         ax.set_yticks([0, 1], ["floor", "step"])
         ax.set(ylim=(1.6, -0.6), xlim=(0, most), xlabel="CPU milliseconds")
         ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.28), ncols=2, fontsize=9.5)
@@ -89,21 +89,21 @@ def memory(table: pd.DataFrame) -> Figure:
         return figure
 
 
-def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str, label: str) -> Figure:
+def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str, label: str, title: str) -> Figure:
     """Time or memory of a step while one quantity grows, a panel for each; the grey line is proportional growth."""
     with house_style():
         figure, axes = panels(len(series), height=2.75 * len(series), squeeze=False)
-        for ax, (title, grows) in zip(axes[:, 0], series.items(), strict=True):
+        axes[0, 0].set_title(title)
+        for ax, (quantity, grows) in zip(axes[:, 0], series.items(), strict=True):
             rows = table[table.grows.isin(grows)]
             for method, line in rows.groupby("method", sort=False):
                 ax.loglog(line["size"], line[column], label=method, markersize=5, **look(str(method))._asdict())
             size, top = rows["size"].max(), rows[rows["size"] == rows["size"].max()][column].max()
-            ax.plot([size / 100, size], [2 * top / 100, 2 * top], color="#888888", linewidth=1, zorder=1)
-            ax.set(title=title, ylabel=label)
+            ax.plot([size / 100, size], [2 * top / 100, 2 * top], color=GREY, linewidth=1, zorder=1)
+            ax.set(xlabel=quantity, ylabel=label)
             ax.xaxis.set_minor_locator(NullLocator())
             ax.yaxis.set_minor_locator(NullLocator())
-            ax.set_ylim(top=8 * ax.get_ylim()[1])  # room for the legend
-            ax.legend(loc="upper left", fontsize=9, ncols=3)
+            name_lines(ax)
         return figure
 
 

@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_valley
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, house_style, panels
 from bilevel_core.problems.valley import Valley
 
 COLOURS_OF_TYPES = {"float32": RED, "float64": BLUE}
@@ -34,6 +34,26 @@ def two_orders(smooth: Curve, kink: Curve) -> Figure:
         return figure
 
 
+def what_rounds(
+    deltas: Sequence[float], largest: Sequence[float], typical: Sequence[float], guesses: Mapping[str, Sequence[float]]
+) -> Figure:
+    """The rounding error of H v near the answer, with the guess from the terms of the gradient and from their sum."""
+    with house_style():
+        figure, axes = panels(height=4.0)
+        axes.loglog(deltas, guesses["terms"], color=BLACK, linewidth=1.2)
+        axes.loglog(deltas, guesses["sum"], color=GREY, linewidth=1.2, linestyle="--")
+        axes.loglog(deltas, largest, "o", color=RED, markersize=5, label="largest of 400")
+        axes.loglog(deltas, typical, "D", color=ORANGE, markersize=4, label="typical")
+        axes.annotate("ε ω / (2δ)", (deltas[4], guesses["terms"][4]), xytext=(6, 4), textcoords="offset points")
+        axes.annotate(
+            "ε ‖∇g‖ / δ", (deltas[4], guesses["sum"][4]), xytext=(6, 4), textcoords="offset points", color=GREY
+        )
+        axes.set(xlabel="δ", ylabel="rounding error of Hv in float32")
+        axes.set_title("The gradient vanishes here, its rounding does not")
+        axes.legend(loc="lower left")
+        return figure
+
+
 def rounding(
     curves: Mapping[str, Curve], zoom: Curve, slope: float, secant: float, at: tuple[str, float, float]
 ) -> Figure:
@@ -54,7 +74,7 @@ def rounding(
         above.plot([-1, 1], ends, "o-", color=ORANGE, markersize=7, linewidth=1.5, label="the two gradients")
         above.set(xlim=(-2, 2), ylim=(-4, 4), xlabel="(position − y) / δ", ylabel="change / δ")
         above.legend(loc="upper left", fontsize=9)
-        above.set_title(f"δ = {delta:g}: slope {secant:.4f}, true {slope:.4f}")
+        above.set_title(f"Slope by two gradients {secant:.4f}, true {slope:.4f}")
         for name, (deltas, errors) in curves.items():
             chosen = name == kind
             below.loglog(deltas, errors, color=COLOURS_OF_TYPES[name], alpha=1 if chosen else 0.35, label=name)
@@ -70,7 +90,7 @@ def scaling(curves: Mapping[float, Curve], norm: float, delta: float, error: flo
     with house_style():
         figure, (above, below) = panels(2, height=6.2)
         for size, (deltas, errors) in curves.items():
-            look = {"color": RED, "zorder": 3} if size == norm else {"color": "#999999", "linewidth": 1}
+            look = {"color": RED, "zorder": 3} if size == norm else {"color": GREY, "linewidth": 1}
             above.loglog(deltas, errors, **look)
             below.loglog(np.asarray(deltas) * size, errors, **look)
         for axes, place in ((above, delta), (below, delta * norm)):
@@ -79,20 +99,8 @@ def scaling(curves: Mapping[float, Curve], norm: float, delta: float, error: flo
             axes.set(ylim=(1e-6, 5), ylabel="relative error of Hv")
             axes.minorticks_off()  # frames are drawn faster
         above.text(1.2e-6, 1.3e-4, "goal", color=GREEN)
-        above.set(xlabel="δ", xlim=(1e-6, 10), title=f"‖v‖ = {norm:g}, δ = {delta:g}: relative error {error:.0e}")
-        below.set(xlabel="δ ‖v‖", xlim=(1e-6, 10), title=f"Only δ‖v‖ matters; here it is {delta * norm:.2g}")
-        return figure
-
-
-def two_samples(same: Curve, fresh: Curve, expected: Curve) -> Figure:
-    """The variance of the estimate of H v, with one sample at both signs and with two."""
-    with house_style():
-        figure, axes = panels(height=3.6)
-        axes.loglog(*expected, color=ORANGE, linewidth=1, label="σ² / (2δ²)")
-        axes.loglog(*fresh, "s", color=ORANGE, label="a fresh sample at each sign")
-        axes.loglog(*same, "o", color=BLUE, label="the same sample at both signs")
-        axes.set(xlabel="δ", ylabel="variance", title="The same sample, or the variance explodes")
-        axes.legend(loc="upper right")
+        above.set(xlabel="δ", xlim=(1e-6, 10), title="Against δ: one curve for each length of v")
+        below.set(xlabel="δ ‖v‖", xlim=(1e-6, 10), title="Against δ‖v‖: one curve for all")
         return figure
 
 
@@ -123,16 +131,20 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
         plane.plot(limit, problem.y_star(stop), "o", color=RED, markersize=9)
         plane.plot(best, problem.y_star(best), "*", color=ORANGE, markersize=15, markeredgecolor=BLACK)
         plane.set(xlim=(-0.6, 1.1), ylim=(-1.2, 1.9))
-        plane.set_title(f"δ = {delta:g}: FdeHBO rests at x = {limit:.3f}")
+        plane.set_title(f"FdeHBO rests at x = {limit:.3f}, not at the star")
         objective.plot(near, phi, color=BLACK)
         objective.plot(best, phi.min(), "*", color=ORANGE, markersize=15, markeredgecolor=BLACK)
         objective.plot(limit, problem.objective(stop), "o", color=RED, markersize=9)
         objective.set(xlim=(-0.6, 1.1), ylim=(3.2, 5.2), xlabel="x", ylabel="Φ(x)")
-        objective.set_title(f"There Φ′ = {problem.hypergradient(stop):.2g}; the star is the minimum")
+        objective.set_title(f"There the slope of Φ is {problem.hypergradient(stop):.2g}")
         floor.loglog(*floors, color=BLUE)
         floor.loglog(delta, problem.hypergradient(stop) ** 2, "o", color=RED, markersize=9)
         floor.set(
-            xlabel="δ", ylabel="floor of |Φ′|²", xlim=(0.02, 4), ylim=(1e-8, 50), title="The floor has slope 4 in δ"
+            xlabel="δ",
+            ylabel="floor of |Φ′|²",
+            xlim=(0.02, 4),
+            ylim=(1e-8, 50),
+            title="The floor falls with the fourth power of δ",
         )
         return figure
 

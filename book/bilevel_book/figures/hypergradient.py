@@ -1,4 +1,4 @@
-"""Pictures of the hypergradient: two tangents, an unrolled loop that converges, and what products buy."""
+"""Pictures of the hypergradient: two tangents, and an unrolled loop that converges."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import torch
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import XS, draw_objective
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, panels
 from bilevel_core.problems.valley import Valley
 
-LOOKS = ((BLUE, "-"), (ORANGE, "--"), (GREEN, ":"), (PURPLE, "-."))
+LOOKS = ((BLUE, "-"), (ORANGE, "--"))
 REACH = 0.55  # half the width of a tangent, in x
 
 
@@ -25,14 +25,14 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
         above.plot(x, y, "o", color=BLUE, markersize=9)
         above.axhline(problem.a, color=GREEN, linewidth=1, linestyle="--")
         above.text(-1.6, problem.a + 0.09, "f wants y = 1", color=GREEN, fontsize=10)
-        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"x = {x:g}: the answer moves at dy*/dx = {sensitivity:+.2f}")
+        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"The answer moves at dy*/dx = {sensitivity:+.2f}")
         draw_objective(below, problem)
         below.plot(x + near, phi + slope * near, color=RED, linewidth=4.5, label="hypergradient")
         below.plot(
             x + near, phi + direct * near, color=ORANGE, linewidth=2.5, linestyle="--", label="direct term alone"
         )
         below.plot(x, phi, "o", color=RED, markersize=9)
-        below.set(ylim=(-0.4, 3.9), title=f"slope of Φ {slope:+.2f}, direct term {direct:+.2f}")
+        below.set(ylim=(-0.4, 3.9), title="The slope of Φ, true and direct")
         below.legend(loc="upper right")
         return figure
 
@@ -41,27 +41,11 @@ def unrolled(errors: dict[str, Sequence[float]], rates: Sequence[float]) -> Figu
     """Error of the derivative of an unrolled loop against its number of steps, with lines rate^K."""
     with house_style():
         figure, axes = panels(height=3.6)
-        for (name, error), rate, (colour, style) in zip(errors.items(), rates, LOOKS, strict=False):
+        for (name, error), rate, (colour, style) in zip(errors.items(), rates, LOOKS, strict=True):
             steps = torch.arange(1, len(error) + 1)
             axes.semilogy(steps, error, color=colour, linestyle=style, label=name)
             axes.semilogy(steps, error[0] * rate ** (steps - 1.0), color=colour, linewidth=0.9, alpha=0.7)
         axes.set(xlabel="number of unrolled steps K", ylabel="error of ∇Φ", ylim=(1e-11, 10))
         axes.set_title("Unrolling tends to the hypergradient")
         axes.legend(loc="upper right")
-        return figure
-
-
-def products(cold: dict[str, Sequence[float]], walk: dict[str, Sequence[float]]) -> Figure:
-    """Above: relative error of v against products, x held still. Below: against steps of x, while x walks."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.4)
-        for axes, curves in ((above, cold), (below, walk)):
-            for (name, error), (colour, style) in zip(curves.items(), LOOKS, strict=False):
-                axes.semilogy(error, color=colour, linestyle=style, label=name)
-            axes.legend(loc="upper right")
-        above.axhline(1e-6, color=BLACK, linewidth=0.8)
-        above.set(xlabel="products H v", ylabel="relative error of v", ylim=(1e-8, 30))
-        above.set_title("x held still: conjugate gradients win")
-        below.set(xlabel="steps of x", ylabel="relative error of v", ylim=(1e-8, 3e3))
-        below.set_title("x walking: one warm step is enough")
         return figure

@@ -42,7 +42,7 @@ def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figu
         for place, value in zip(places, values, strict=True):
             if value > HIGH:
                 label = "bound ≤ 0" if value == math.inf else f"{value:.0f}"
-                axes.text(0.9 * HIGH, place, label, fontsize=8.5, color=BLACK, ha="right", va="center")
+                axes.text(0.9 * HIGH, place, label, fontsize=8.5, color="white", ha="right", va="center")
         axes.axvline(1, color=BLACK, linewidth=1.2)
         axes.set_yticks(range(len(names)), names, fontsize=9.5)
         axes.tick_params(axis="y", length=0)

@@ -9,12 +9,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, RED, house_style, panels
 from bilevel_core.directions import Directions
 from bilevel_core.problems.quadratic import Quadratic
 from bilevel_core.solvers import State
 
 TALL = 0.52  # height of a plane over its width
+COLOURS, STYLES = (BLACK, BLUE, GREEN, ORANGE, RED), ("-", "--", "-.", ":", "-")
 
 
 class Iteration(NamedTuple):
@@ -42,14 +43,14 @@ def arrows_of_a_step(problem: Quadratic, walk: Sequence[Iteration], t: int) -> F
                 _level_lines(axes, problem)
             axes.plot(*path[: t + 1].T, color="#999999", marker="o", markersize=2.5, linewidth=1)
             axes.plot(*target[t], "*", color=GREEN, markersize=13, zorder=4)
-            for kind, colour, width in (("sampled", ORANGE, 3.8), ("truth", BLACK, 2.8), ("h", RED, 2.0)):
+            for kind, colour, width in (("sampled", ORANGE, 3.8), ("truth", BLACK, 2.8), ("h", BLUE, 2.0)):
                 _arrow(axes, path[t], -getattr(getattr(walk[t], kind), name).numpy(), colour, width)
             axes.set_ylabel(f"{name}, second entry")
         planes[0].set_title(f"t = {t}: the lower level, y on its way to y*(x)")
         planes[1].set_title("the linear system, v on its way to v*(x, y)")
         planes[2].set_title("the decision, x on its way to the minimiser")
         planes[2].set_xlabel("first entry")
-        for label, colour in (("one sample", ORANGE), ("truth", BLACK), ("momentum h", RED)):
+        for label, colour in (("one sample", ORANGE), ("truth", BLACK), ("momentum h", BLUE)):
             planes[2].plot([], [], color=colour, linewidth=3, label=label)
         figure.legend(loc="outside upper center", ncols=3, handlelength=1.2)
         return figure
@@ -77,18 +78,20 @@ def _arrow(axes: Axes, start: np.ndarray, move: np.ndarray, colour: str, width: 
     axes.annotate("", start + move / 2, start, arrowprops=style, annotation_clip=False)
 
 
-def eta_must_not_matter(repaired: dict[float, Tensor], printed: dict[float, Tensor]) -> Figure:
-    """|grad Phi| along runs without noise, for several eta: with h^R's own past, and with h^g's."""
+def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) -> Figure:
+    """|grad Phi| along runs without noise, for several eta: with h_v's own past, and with h_y's."""
     with house_style():
         figure, (above, below) = panels(2, height=5.4, sharex=True, sharey=True)
-        colours = (BLACK, BLUE, GREEN, ORANGE, RED)
-        for axes, runs in ((above, repaired), (below, printed)):
-            for (eta, norms), colour, style in zip(runs.items(), colours, ("-", "--", "-.", ":", "-"), strict=True):
-                axes.semilogy(norms, color=colour, linestyle=style, label=f"η = {eta:g}")
+        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
+        for axes, runs in ((above, right), (below, wrong)):
+            for (eta, norms), colour, style in zip(runs.items(), COLOURS, STYLES, strict=True):
+                axes.semilogy(norms, color=colour, linestyle=style)
+                if axes is below:
+                    axes.annotate(f"η = {eta:g}", (len(norms), norms[-1].item()), color=colour, **beside)
             axes.set(ylabel="‖∇Φ(x)‖", ylim=(1e-8, 5))
-        above.set_title("Repaired: five runs, one curve")
-        below.set_title("As printed: the smaller η, the slower")
-        below.legend(loc="lower left", ncols=3, columnspacing=1.0, handlelength=1.8)
+        above.annotate("all five", (len(norms), right[eta][-1].item()), **beside)
+        above.set_title("Right: five values of η, one curve")
+        below.set_title("Mixed up: the smaller η, the slower")
         below.set_xlabel("t")
         return figure
 
@@ -97,7 +100,7 @@ def towards_exact_products(deltas: Sequence[float], distances: Sequence[float]) 
     """How far FdeHBO ends from FMBO, over the step of its differences."""
     with house_style():
         figure, axes = panels(height=3.6)
-        axes.loglog(deltas, distances, "o", color=RED, label="measured")
+        axes.loglog(deltas, distances, "o", color=METHODS["FdeHBO"].color, label="measured")
         line = distances[0] * (np.array(deltas) / deltas[0]) ** 2
         shown = line > 1e-13
         axes.loglog(np.array(deltas)[shown], line[shown], color=BLACK, linewidth=1, label="slope 2")

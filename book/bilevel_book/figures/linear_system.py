@@ -38,7 +38,7 @@ def bowl(H: Tensor, b: Tensor, points: Sequence[Tensor]) -> Figure:
         return figure
 
 
-def iterates(H: Tensor, b: Tensor, path: Tensor, lam: float, rate: float) -> Figure:
+def iterates(H: Tensor, b: Tensor, path: Tensor, rate: float) -> Figure:
     """Gradient steps on R for one step size: on the level lines, and the error after each step."""
     centre = torch.linalg.solve(H, b)
     error = torch.linalg.vector_norm(path - centre, dim=1)
@@ -48,7 +48,7 @@ def iterates(H: Tensor, b: Tensor, path: Tensor, lam: float, rate: float) -> Fig
         draw_bowl(above, H, b, filled=False)  # a frame has few colours to spend
         above.plot(*path.T, color=RED, marker="o", markersize=4, linewidth=1.2)
         above.plot(*path[0], "x", color=BLACK, markersize=9, markeredgewidth=2)
-        above.set_title(f"λ = {lam:g}: the path of v from the cross")
+        above.set_title("The path of v, from the cross")
         steps = np.arange(len(path))
         below.semilogy(steps, rate**steps, color=SKY, linewidth=6, label="worst case")
         below.semilogy(steps, error, color=RED, marker="o", markersize=4, label="this path")

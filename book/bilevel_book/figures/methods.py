@@ -1,57 +1,62 @@
 """Pictures of the methods side by side: their family, and a race."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_objective
-from bilevel_book.style import BLUE, METHODS, RED, house_style, panels
+from bilevel_book.style import BLUE, GREEN, METHODS, RED, house_style, panels
 from bilevel_core.problems.valley import Valley
 
-SECOND, FIRST, NONE = BLUE, RED, "#777777"  # second derivatives by products, gradients only, nothing about v*
+# What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
+SECOND = {"text": "products H v, J v", "color": BLUE, "fill": True, "line": "-"}
+FIRST = {"text": "gradients only", "color": RED, "fill": False, "line": "-"}
+NONE = {"text": "nothing about v*", "color": "#777777", "fill": False, "line": ":"}
 FAMILIES = (
-    # what is done about v*, and the methods: plain, with momentum or another way of averaging
-    ("one step on v", [("SOBA", 0, SECOND), ("FSLA", 1, SECOND), ("FMBO", 2, SECOND), ("FdeHBO", 3, FIRST)]),
-    ("several steps on v", [("AmIGO", 0, SECOND)]),
-    ("a short series", [("stocBiO", 0, SECOND), ("MRBO", 1, SECOND), ("VRBO", 2, SECOND)]),
-    ("a fixed-point loop", [("AID-FP", 0, SECOND)]),
-    ("a random product", [("BSA", 0, SECOND), ("SUSTAIN", 1, SECOND)]),
-    ("the loop, backwards", [("reverse", 0, SECOND)]),
-    ("perturb x, solve again", [("PZOBO-S", 0, FIRST)]),
-    ("a penalty instead", [("F2SA", 0, FIRST), ("F3SA", 1, FIRST)]),
-    ("ignore it", [("alternating", 0, NONE)]),
+    # what is done about v*, and the methods: plain, then with momentum or another way of averaging
+    ("one step on v", [("SOBA", SECOND), ("FSLA", SECOND), ("FMBO", SECOND), ("FdeHBO", FIRST)]),
+    ("several steps on v", [("AmIGO", SECOND)]),
+    ("a short series", [("stocBiO", SECOND), ("MRBO", SECOND), ("VRBO", SECOND)]),
+    ("a fixed-point loop", [("AID-FP", SECOND)]),
+    ("a random product", [("BSA", SECOND), ("SUSTAIN", SECOND)]),
+    ("the loop, backwards", [("reverse", SECOND)]),
+    ("perturb x, solve again", [("PZOBO-S", FIRST)]),
+    ("a penalty instead", [("F2SA", FIRST), ("F3SA", FIRST)]),
+    ("ignore it", [("alternating", NONE)]),
 )
+STEPS = {  # what turns a method into its neighbour on the right
+    "SOBA": "average x", "FSLA": "all three,\nproject v", "FMBO": "finite\ndifferences",
+    "stocBiO": "average\nx, y", "MRBO": "SPIDER", "BSA": "average\nx, y", "F2SA": "average\nall six",
+}  # fmt: skip
 
 
 def family_tree() -> Figure:
     """All methods by what they do about v*; to the right, how they average."""
-    edges = {
-        "SOBA": "average x", "FSLA": "all three,\nproject v", "FMBO": "finite\ndifferences",
-        "stocBiO": "average\nx, y", "MRBO": "SPIDER", "BSA": "average\nx, y", "F2SA": "average\nall six",
-    }  # fmt: skip
     with house_style():
-        figure, axes = panels(width=6.2, height=6.4)
+        figure, axes = panels(width=6.2, height=6.6)
         for row, (family, methods) in enumerate(FAMILIES):
             axes.text(-0.62, -row, family, ha="right", va="center", fontsize=10)
-            for name, column, colour in methods:
-                box = {"boxstyle": "round,pad=0.35", "facecolor": colour, "edgecolor": "none"}
-                axes.text(
-                    column, -row, name, ha="center", va="center", color="white", weight="bold", fontsize=9.5, bbox=box
-                )
-                if name in edges and column + 1 < 4:
+            for column, (name, needs) in enumerate(methods):
+                _frame(axes, column, -row, name, needs)
+                if name in STEPS:
                     axes.annotate("", (column + 0.62, -row), (column + 0.38, -row), arrowprops={"arrowstyle": "->"})
-                    axes.text(column + 0.5, -row + 0.16, edges[name], ha="center", va="bottom", fontsize=7.5)
-        for text, colour, y in (
-            ("products H v, J v", SECOND, -9),
-            ("gradients only", FIRST, -9.5),
-            ("neither", NONE, -10),
-        ):
-            axes.text(2.2, y + 1.9, "■ " + text, color=colour, fontsize=10)
-        axes.set(xlim=(-2.3, 3.5), ylim=(-8.5, 0.8), title="What is done about v*, and how noise is averaged")
+                    axes.text(column + 0.5, -row + 0.2, STEPS[name], ha="center", va="bottom", fontsize=8)
+        for row, needs in enumerate((SECOND, FIRST, NONE), 6):
+            _frame(axes, 2.6, -row, needs["text"], needs)
+        axes.set(xlim=(-2.3, 3.6), ylim=(-8.6, 0.9), title="What is done about v*, and how noise is averaged")
         axes.set_axis_off()
         return figure
+
+
+def _frame(axes: Axes, x: float, y: float, text: str, needs: dict[str, Any]) -> None:
+    fill, ink = (needs["color"], "white") if needs["fill"] else ("none", needs["color"])
+    box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": needs["color"], "linestyle": needs["line"]}
+    axes.text(x, y, text, ha="center", va="center", color=ink, weight="bold", fontsize=9.5, bbox=box)
 
 
 Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step, and x there
@@ -68,13 +73,13 @@ def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:
             colour = METHODS[name].color
             x = torch.tensor([position(run, calls) for run in runs[name]], dtype=torch.float64)
             slopes = problem.hypergradient(x).abs().clamp(min=1e-3)
-            above.plot(x, problem.objective(x), "o", color=colour, markersize=5, alpha=0.6)
-            below.plot(slopes, [lane] * len(x), "o", color=colour, markersize=4, alpha=0.5)
-            below.plot(slopes.median(), lane, "D", color=colour, markersize=8)
+            above.plot(x.numpy(), problem.objective(x).numpy(), "o", color=colour, markersize=5, alpha=0.6)
+            below.plot(slopes.numpy(), [lane] * len(x), "o", color=colour, markersize=4, alpha=0.5)
+            below.plot(slopes.median().item(), lane, "D", color=colour, markersize=8)
         below.set_yticks(range(len(names)), names)
         below.grid(axis="y", alpha=0.3)
         below.set(xscale="log", xlim=(8e-4, 5), ylim=(-0.6, len(names) - 0.4), xlabel="|Φ′(x)|, further left is better")
-        below.set_title("Diamond: median of the runs")
+        below.set_title("Slope of Φ there; diamonds are medians")
         return figure
 
 
@@ -82,3 +87,24 @@ def position(run: Run, calls: int) -> float:
     """x at the last step that was paid for."""
     made, x = run
     return x[np.searchsorted(made, calls, side="right") - 1]
+
+
+def towards_the_answer(histories: dict[str, list[pd.DataFrame]], answer: float) -> Figure:
+    """The ridge penalty along runs of each method, and the one that is best."""
+    with house_style():
+        figure, axes = panels(width=7, height=3)
+        for name, runs in histories.items():
+            for history in runs:
+                axes.plot(history.step, history.penalty, color=METHODS[name].color, linewidth=1.2)
+        axes.axhline(answer, color=GREEN, linestyle="--")
+        words = {"va": "center", "xytext": (6, 0), "textcoords": "offset points", "annotation_clip": False}
+        end = history.step.iloc[-1]
+        for text, height, colour in (
+            (f"the best, {answer:.2f}", answer, GREEN),
+            ("the control", 1.0, METHODS["alternating"].color),
+        ):
+            axes.annotate(text, (end, height), color=colour, **words)
+        axes.annotate("FdeHBO,\nfive seeds", (0.16 * end, answer + 0.13), color=METHODS["FdeHBO"].color)
+        axes.set(xlabel="steps", ylabel="ridge penalty", xlim=(0, end), ylim=(0.55, 1.08))
+        axes.set_title("FdeHBO finds the best penalty, the control never moves")
+        return figure

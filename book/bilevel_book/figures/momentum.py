@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, PURPLE, RED, house_style, panels
+from bilevel_book.style import BLACK, GREY, METHODS, ORANGE, RED, house_style, name_lines, panels
 
-LOOKS = {"plain": ("#8a8a8a", "-"), "average": (ORANGE, "--"), "recursive": (RED, "-")}
-RACERS = ((RED, "-"), ("#8a8a8a", "-"), (BLUE, "--"), (GREEN, ":"), (PURPLE, "-."))
+LOOKS = {"plain": (GREY, "-"), "average": (ORANGE, "--"), "recursive": (METHODS["FMBO"].color, "-")}
 
 
 def same_sample(
@@ -20,7 +19,7 @@ def same_sample(
     """Variance at rest against eta: predicted (lines) and measured (dots), for one sample and for two."""
     with house_style():
         figure, axes = panels(height=3.5)
-        for (name, curve), colour, marker in zip(curves.items(), (RED, BLUE), "os", strict=True):
+        for (name, curve), colour, marker in zip(curves.items(), (LOOKS["recursive"][0], RED), "os", strict=True):
             axes.loglog(curve_eta, curve, color=colour, label=name)
             axes.loglog(eta, measured[name], marker, color=colour, markersize=7)
         axes.axhline(1, color=BLACK, linewidth=1, linestyle=":")
@@ -31,7 +30,7 @@ def same_sample(
 
 
 def following(
-    truth: Sequence[float], one_run: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]], title: str
+    truth: Sequence[float], one_run: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
 ) -> Figure:
     """Above, one run of each estimator after a moving gradient; below, the root mean squared error over all runs."""
     with house_style():
@@ -41,9 +40,9 @@ def following(
             above.plot(one_run[name], color=colour, linestyle=style, linewidth=width)
             below.semilogy(errors[name], color=colour, linestyle=style, label=name)
         above.plot(truth, color=BLACK, linewidth=1.3)
-        above.set(ylim=(-2.9, 2.9), ylabel="first coordinate", title=title)
+        above.set(ylim=(-2.9, 2.9), ylabel="first coordinate", title="One run, and the truth as a thin smooth line")
         below.set(xlim=(0, len(truth) - 1), ylim=(0.04, 3), xlabel="t", ylabel="r.m.s. error")
-        below.set_title("Black above: the truth. Below: error, all runs")
+        below.set_title("The error over all runs")
         below.legend(loc="lower left", ncols=3)
         return figure
 
@@ -61,10 +60,10 @@ def best_weights(
                 above.plot(eta[lowest], errors[name][lowest], "o", color=colour, markersize=8)
                 below.loglog(steps, best[name], "o", color=colour, linestyle=style, markersize=5, label=name)
         above.set(xlabel="η", ylabel="mean squared error", ylim=(8e-3, 4))
-        above.set_title(f"Moving by s = {shown} a step: two different best η")
+        above.set_title(f"Steps of s = {shown}: each average has its best η")
         above.legend(loc="upper right")
         below.set(xlabel="length s of a step", ylabel="best η")
-        below.set_title("The best η shrinks with the step")
+        below.set_title("Shorter steps, longer memory")
         below.legend(loc="lower right")
         return figure
 
@@ -73,13 +72,19 @@ def error_against_time(curves: Mapping[float, np.ndarray], eta: float) -> Figure
     """The error of FMBO over time for one eta; the others stay in the background."""
     with house_style():
         figure, axes = panels(height=3.9)
-        for other, curve in curves.items():
-            axes.loglog(np.arange(1, len(curve)), curve[1:], color="#dddddd", linewidth=1, zorder=1 if other < 1 else 2)
+        for curve in curves.values():
+            axes.loglog(np.arange(1, len(curve)), curve[1:], color=GREY, alpha=0.3, linewidth=1, zorder=1)
         plain = curves[1.0]
         axes.loglog(np.arange(1, len(plain)), plain[1:], label="η = 1, which is SOBA", **METHODS["SOBA"].line)
-        axes.loglog(np.arange(1, len(plain)), curves[eta][1:], color=RED, linewidth=2.4, label=f"η = {eta}")
+        axes.loglog(
+            np.arange(1, len(plain)),
+            curves[eta][1:],
+            color=METHODS["FMBO"].color,
+            linewidth=2.4,
+            label=f"FMBO, η = {eta}",
+        )
         axes.set(xlabel="steps t", ylabel="mean of ‖∇Φ(x)‖²", xlim=(1, len(plain) - 1), ylim=(0.01, 30))
-        axes.set_title(f"FMBO, η = {eta}: {curves[eta][-1]:.3f} after {len(plain) - 1} steps")
+        axes.set_title(f"After {len(plain) - 1} steps: {curves[eta][-1]:.3f}, SOBA {plain[-1]:.2f}")
         axes.legend(loc="lower left")
         return figure
 
@@ -88,8 +93,8 @@ def race_of_schedules(runs: Mapping[str, tuple[np.ndarray, np.ndarray]], title: 
     """Running averages of the squared hypergradient against oracle calls, for several schedules."""
     with house_style():
         figure, axes = panels(height=4.2)
-        for (name, (calls, average)), (colour, style) in zip(runs.items(), RACERS, strict=False):
-            axes.loglog(calls, average, color=colour, linestyle=style, label=name)
+        for (name, (calls, average)), style in zip(runs.items(), ("-", "--", "-.", ":"), strict=True):
+            axes.loglog(calls, average, color=METHODS[name.split(",")[0]].color, linestyle=style, label=name)
         axes.set(xlabel="oracle calls", ylabel="running mean of ‖∇Φ(x)‖²", title=title)
-        axes.legend(loc="lower left")
+        name_lines(axes)
         return figure

@@ -37,7 +37,7 @@ def three_growths(norms: Sequence[float], curves: dict[str, Sequence[float]]) ->
             axes.loglog(norms, np.asarray(values) / values[0], color=colour, marker=marker, markersize=6, label=name)
         axes.set(xlabel="‖v‖", ylabel="relative to ‖v‖ = 1")
         axes.legend(loc="upper left")
-        axes.set_title("Three reasons, with slopes one, two and three")
+        axes.set_title("A long v costs more than its length")
         return figure
 
 
@@ -78,7 +78,7 @@ def seen_slopes(x: np.ndarray, slopes: dict[str, np.ndarray], ends: dict[str, fl
                 axes.plot(ends[name], 0, marker=marker, color=colour, markersize=10)
         axes.set(xlabel="x", ylabel="slope", ylim=(-0.17, 0.17))
         axes.legend(loc="upper left")
-        axes.set_title("A ball that is too small has its own zero")
+        axes.set_title("A ball that is too small moves the zero of the slope")
         return figure
 
 
@@ -91,11 +91,11 @@ def path_in_ball(path: np.ndarray, target: np.ndarray, radius: float, slope: np.
         above.plot(*path[-100:].T, "o", color=BLUE, markersize=2.5)
         above.plot(*target, "*", color=RED, markersize=15, markeredgecolor="white")
         above.set(xlim=(-1.6, 1.6), ylim=(-1.1, 1.1), aspect="equal", xlabel="first entry of v", ylabel="second")
-        above.set_title(f"r_v = {radius:g}: the path of v, and v* (star)")
+        above.set_title("The path of v in its ball; the star is v*")
         below.semilogy(slope, color=BLACK, linewidth=1)
         below.axhline(max(level, 1e-4), color=RED, linewidth=1.5, linestyle="--")
         below.set(xlabel="t", ylabel="‖∇Φ‖", ylim=(1e-4, 4))
-        below.set_title(f"level at the end: {level:.3f}" if level >= 1e-3 else "level at the end: below 0.001")
+        below.set_title("Slope of Φ at the end: " + (f"{level:.3f}" if level >= 1e-3 else "below 0.001"))
         return figure
 
 
@@ -120,12 +120,12 @@ def map_and_path(
         below.set_yscale("symlog", linthresh=0.2)
         below.set(ylim=(-6.5, 6.5), ylabel="v", yticks=[-5, -1, -0.2, 0, 0.2, 1, 5])
         below.set_yticklabels(["-5", "-1", "-0.2", "0", "0.2", "1", "5"])
-        below.set_title(f"δ = {deltas[at[0]]:g}, r_v = {radii[at[1]]:g}: one path of v, and of x")
+        below.set_title("One path of v, and of x")
         last.axhline(0.32, color=SKY, linewidth=3)
         last.axhline(-np.pi / 3, color=ORANGE, linewidth=1.5, linestyle="--")
         last.plot(x, color=BLACK, linewidth=1)
         last.text(len(x), 0.36, "minimum", color=BLUE, ha="right", va="bottom", fontsize=10)
-        last.text(len(x), -np.pi / 3 + 0.04, "J = 0", color="#8a5f00", ha="right", va="bottom", fontsize=10)
+        last.text(len(x), -np.pi / 3 + 0.04, "J = 0", color=ORANGE, ha="right", va="bottom", fontsize=10)
         last.set(ylim=(-2.3, 1.2), xlabel="t", ylabel="x")
         return figure
 

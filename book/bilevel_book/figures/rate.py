@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, look, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
 
 
 def ripples(
@@ -43,17 +43,17 @@ def decay(
             axes.fill_between(T, runs.min(axis=1), runs.max(axis=1), color=look(name).color, alpha=0.15, linewidth=0)
             axes.plot(T, mean, label=name, **look(name).line)
             if claimed and name in claimed:
-                axes.plot(T, mean[-1] * (T / T[-1]) ** claimed[name], color="#888888", linewidth=0.9, zorder=1)
+                axes.plot(T, mean[-1] * (T / T[-1]) ** claimed[name], color=GREY, linewidth=0.9, zorder=1)
         axes.set(xscale="log", yscale="log", xlim=(T[0], T[-1]), ylim=(floor, 20), title=title)
         axes.set(xlabel="number of steps T", ylabel="A(T), mean of ‖∇Φ‖²")
         axes.xaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_minor_locator(NullLocator())  # frames are drawn faster
-        axes.legend(loc="lower left", fontsize=9.5)
+        name_lines(axes)
         return figure
 
 
 def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Slopes with their intervals, a panel for each table; black marks are the claimed slopes."""
+    """Slopes with their intervals, a panel for each table; upright marks are the claimed slopes."""
     with house_style():
         figure, axes = panels(len(tables), height=2.3 * len(tables) + 0.6, sharex=True, squeeze=False)
         for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
@@ -66,7 +66,7 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
             ax.set_yticks(range(len(table)), table.method)
             ax.set(ylim=(len(table) - 0.4, -0.6), title=title)
             ax.grid(axis="x", color="#dddddd", linewidth=0.7)
-        ax.set(xlabel="slope; black: claimed")
+        ax.set(xlabel="slope of log A against log T; upright mark: claimed")
         return figure
 
 
@@ -81,8 +81,8 @@ def fair(best: Mapping[str, pd.DataFrame]) -> Figure:
         above.set(ylabel="best A(T)", title="Each horizon with its own best steps")
         above.yaxis.set_major_locator(FixedLocator([0.05, 0.1, 0.2, 0.5, 1, 2]))
         above.yaxis.set_major_formatter("{x:g}")
-        above.legend(loc="lower left", fontsize=9.5)
         below.set(xlabel="number of steps T", ylabel="best τ", title="Longer runs want shorter steps")
         for ax in (above, below):
             ax.yaxis.set_minor_locator(NullLocator())
+            name_lines(ax)
         return figure

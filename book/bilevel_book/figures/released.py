@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, house_style, look, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, filled, house_style, look, name_lines, panels
 
 CHANCE = math.log(10)
 
@@ -63,7 +63,7 @@ def levels(runs: dict[str, pd.DataFrame], recorded: pd.DataFrame, published: dic
             edge = max(table.step.max(), ends.outer_steps.max())
             for i, level in enumerate(published[method]):
                 words = "level in published figure" if i == 0 else None
-                panel.plot([0, edge], [level] * 2, color="#777777", linestyle=(0, (1, 3)), linewidth=2, label=words)
+                panel.plot([0, edge], [level] * 2, color=GREY, linestyle=(0, (1, 3)), linewidth=2, label=words)
             panel.axhline(CHANCE, color=BLACK, linewidth=0.9)
             panel.text(edge, CHANCE * 0.97, "ln 10", ha="right", va="top", fontsize=9.5)
             panel.set_yscale("log")
@@ -89,8 +89,9 @@ def by_switch(title: str, quantities: dict[str, pd.Series], chances: Sequence[fl
         figure, axes = panels(len(quantities), height=height)
         for panel, (name, values), chance in zip(axes, quantities.items(), chances, strict=True):
             rows = values.iloc[::-1]
-            colours = [BLUE if label == "correct" else SKY for label in rows.index]
-            panel.barh([fill(label, 24) for label in rows.index], rows, color=colours, height=0.62)
+            for lane, (label, value) in enumerate(rows.items()):
+                panel.barh(lane, value, **filled(BLUE if label == "correct" else SKY), height=0.62)
+            panel.set_yticks(range(len(rows)), [fill(str(label), 24) for label in rows.index])
             panel.axvline(chance, color=RED, linewidth=1.2, linestyle="--")
             for lane, value in enumerate(rows):
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
@@ -109,11 +110,11 @@ def sums(h: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarra
         axes.axhspan(-1, 0, color=RED, alpha=0.08, linewidth=0)
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.plot(h, truth, color=BLACK, label="1 / h, the truth")
-        axes.plot(h, paper, color=BLUE, label="the sum of the paper")
-        axes.plot(h, release, color=ORANGE, linestyle="--", label="the sum of the release")
-        axes.text(0.1, -0.62, "v points backwards", color="#a33", fontsize=10)
+        axes.plot(h, paper, color=BLUE, label="sum of the paper")
+        axes.plot(h, release, color=ORANGE, linestyle="--", label="sum of the release")
+        axes.text(0.1, -0.62, "v points backwards", color=RED, fontsize=10)
         axes.set(ylim=(-0.8, 3.7), xlim=(0, h[-1]), xlabel="curvature h", ylabel="v for a unit gradient")
-        axes.legend()
+        name_lines(axes)
         axes.set_title("Above h = 2 the release turns v round")
         return figure
 

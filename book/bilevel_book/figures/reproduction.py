@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.curves import at_marks, band
-from bilevel_book.style import BLACK, BLUE, SKY, house_style, look, panels
+from bilevel_book.style import BLACK, BLUE, SKY, filled, house_style, look, name_lines, panels
 
 AXES = {
     "cpu_seconds": "CPU seconds of the method, one thread",
@@ -35,7 +35,7 @@ def race(
     `until` ends the axis, `limits` are the ends of each panel's upright one.
     """
     with house_style():
-        figure, axes = panels(len(columns), height=1.0 + 2.9 * len(columns), sharex=True, squeeze=False)
+        figure, axes = panels(len(columns), height=0.7 + 2.9 * len(columns), sharex=True, squeeze=False)
         for panel, column in zip(axes[:, 0], columns, strict=True):
             draw_bands(panel, table, axis, column, until)
             panel.set_ylabel(NAMES.get(column, column))
@@ -43,8 +43,9 @@ def race(
             panel.set_ylim(ends)
         axes[0, 0].set_title(title)
         axes[-1, 0].set_xlabel(AXES[axis])
-        handles, labels = axes[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, columnspacing=1.2)
+        axes[-1, 0].locator_params(axis="x", nbins=6)
+        for panel in axes[:, 0]:
+            name_lines(panel)
         return figure
 
 
@@ -71,7 +72,7 @@ def bars(values: pd.DataFrame, label: str, title: str, reference: float | None =
         figure, axes = panels(height=1.0 + 0.33 * len(values))
         rows = values.iloc[::-1]
         errors = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
-        axes.barh(rows.index, rows["mean"], xerr=errors, color=SKY, ecolor=BLACK, height=0.62, capsize=2)
+        axes.barh(rows.index, rows["mean"], xerr=errors, **filled(SKY), ecolor=BLACK, height=0.62, capsize=2)
         if reference is not None:
             axes.axvline(reference, color=BLUE, linewidth=1.2)
         axes.set(xlabel=label, title=title)
@@ -93,8 +94,8 @@ def standings(table: pd.DataFrame, column: str, seconds: float, limits: tuple[fl
     with house_style():
         figure, axes = panels(height=1.2 + 0.36 * len(order))
         for lane, label in enumerate(order.index):
-            colour = look(label, solvers[label]).color
-            axes.plot(values[label], [lane] * len(values[label]), "o", color=colour, markersize=6, alpha=0.6)
+            colour, _, marker = look(label, solvers[label])
+            axes.plot(values[label], [lane] * len(values[label]), marker, color=colour, markersize=6, alpha=0.6)
             axes.plot(order[label], lane, "|", color=colour, markersize=20, markeredgewidth=3)
         axes.set_yticks(range(len(order)), order.index)
         axes.set(xlim=limits, ylim=(-0.6, len(order) - 0.4), xlabel=NAMES.get(column, column))

@@ -7,11 +7,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, SKY, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, house_style, name_lines, panels
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
-# Names of `bilevel_book.theory.constants.QUANTITIES` in print.
+# Names of `bilevel_book.theory.potential.QUANTITIES` in print.
 PRINT = {
     "|h^f|^2": r"$\|h^f\|^2$",
     "|y - y*|^2": r"$\|y-y^*\|^2$",
@@ -105,7 +105,7 @@ def sum_of_inverse_steps(T: np.ndarray, curves: Mapping[str, np.ndarray]) -> Fig
             axes.loglog(T, values, label=name, **look)
         axes.set(xlabel="number of steps T", xlim=(T[0], T[-1]))
         axes.set_title("Two slips that more than cancel")
-        axes.legend(loc="upper left")
+        name_lines(axes)
         return figure
 
 
@@ -135,7 +135,7 @@ def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mappin
     """
     with house_style():
         figure, axes = panels(height=4.8)
-        for (kind, curve), colour in zip(curves.items(), ("#b8b8b8", SKY), strict=True):
+        for (kind, curve), colour in zip(curves.items(), (GREY, SKY), strict=True):
             axes.loglog(*curve, color=colour, linewidth=1.6, label=kind)
         axes.axhline(0.01, color=GREEN, linewidth=1, linestyle="--")
         axes.text(1.4e-14, 0.014, "one per cent", color=GREEN, fontsize=9.5)
@@ -161,7 +161,7 @@ def late(T: np.ndarray, bound: np.ndarray, trivial: float, marks: Mapping[str, f
         axes.loglog(T, bound, color=BLUE, label="the theorem's bound")
         axes.axhline(trivial, color=BLACK, linestyle="--", linewidth=1.2, label="true of every point")
         for name, steps in marks.items():
-            axes.axvline(steps, color="#999999", linewidth=0.8, linestyle=":")
+            axes.axvline(steps, color=GREY, linewidth=0.8, linestyle=":")
             ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
             axes.text(steps, 2e-3, name, rotation=90, fontsize=9.5, ha="center", va="bottom", bbox=ground)
         axes.set(xlim=(T[0], T[-1]), ylim=(1e-3, 1e4), xlabel="steps T, a million a second")
@@ -180,5 +180,5 @@ def practice(runs: Mapping[str, Curve]) -> Figure:
             axes.loglog(steps, values, color=colour, linestyle=style, label=name)
         axes.set(xlabel="steps t", ylabel="running mean of |Φ′(x)|²", ylim=(0.02, 2))
         axes.set_title("The same exponents, other constants")
-        axes.legend(loc="lower left")
+        name_lines(axes)
         return figure

@@ -6,13 +6,16 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
-from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, house_style, panels
+from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, Look, house_style, look, panels
 from bilevel_core.problems.valley import Valley
 from bilevel_core.solvers import State
 
-XS = torch.linspace(-2.7, 2.4, 500, dtype=torch.float64)
-YS = torch.linspace(-2.1, 2.1, 300, dtype=torch.float64)
+WIDTH, HEIGHT = (-2.7, 2.4), (-2.1, 2.1)
+XS = torch.linspace(*WIDTH, 500, dtype=torch.float64)
+YS = torch.linspace(*HEIGHT, 300, dtype=torch.float64)
+HALO = [withStroke(linewidth=3.5, foreground="white")]  # or a blue path would be lost on a blue map
 
 
 def landscape(problem: Valley) -> Figure:
@@ -37,12 +40,14 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.plot(YS, g, color=BLUE)
         above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
-        above.annotate("f wants y = 1", (problem.a, 6.6), xytext=(5, 0), textcoords="offset points", color=GREEN)
+        above.annotate(
+            "f wants y = 1", (problem.a, 6.6), xytext=(-5, 0), textcoords="offset points", color=GREEN, ha="right"
+        )
         above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
-        above.set_title(f"At x = {x:g} the lower level answers y* = {y_star:.2f}")
+        above.set_title("The lower level answers with the minimum of g")
         draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
-        below.set_title(f"so the upper level pays Φ = {problem.objective(at):.2f}")
+        below.set_title("The upper level pays Φ")
         return figure
 
 
@@ -52,13 +57,10 @@ def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
         figure, (above, below) = panels(2, height=6.2, sharex=True, height_ratios=[3, 2])
         draw_valley(above, problem, label=False)
         draw_objective(below, problem)
-        for (name, path), colour, marker in zip(paths.items(), (ORANGE, RED), "so", strict=False):
+        for name, path in paths.items():
             x, y = _track(path)
-            phi = problem.objective(torch.tensor(x)).numpy()
-            above.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
-            above.plot(x[-1], y[-1], color=colour, marker=marker, markersize=9)
-            below.plot(x, phi, color=colour, marker=marker, markersize=3, linewidth=1.2)
-            below.plot(x[-1], phi[-1], color=colour, marker=marker, markersize=9)
+            draw_path(above, x, y, look(name), name)
+            draw_path(below, x, problem.objective(torch.tensor(x)).numpy(), look(name), name)
         above.plot(*(part[0] for part in _track(path)), "x", color=BLACK, markersize=9, label="start")
         above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
         above.set(xlabel=None, title="Same start, two ideas of the slope")
@@ -67,29 +69,28 @@ def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
 
 
 def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
-    """The run up to time t: the plane, Phi, and the three errors that must vanish together."""
+    """The run up to time t: the plane with the lag of y as an arrow, Phi, and the three errors that must vanish."""
     with house_style():
         figure, (plane, phi, errors) = panels(3, height=7.4, height_ratios=[3, 1.6, 1.8])
         x, y = _track(path)
+        floor = problem.y_star(torch.tensor(x[t])).item()
         draw_valley(plane, problem, label=False)
-        plane.plot(x[: t + 1], y[: t + 1], color=RED, marker="o", markersize=3, linewidth=1.2)
-        plane.plot(x[t], y[t], "o", color=RED, markersize=9)
-        plane.annotate(
-            "", (x[t], problem.y_star(torch.tensor(x[t]))), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5}
-        )
-        plane.set_title(f"t = {t}: y is on its way to the floor, x along it")
+        draw_path(plane, x[: t + 1], y[: t + 1], look("FdeHBO"), "FdeHBO")
+        plane.annotate("", (x[t], floor), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5})
+        plane.set_title(f"t = {t}: y is {abs(y[t] - floor):.2f} {'above' if y[t] > floor else 'below'} the floor")
         draw_objective(phi, problem)
-        phi.plot(x[t], problem.objective(torch.tensor(x[t])), "o", color=RED, markersize=9)
-        phi.set_title(f"Φ(x) = {problem.objective(torch.tensor(x[t])):.3f}")
+        height = problem.objective(torch.tensor(x[t])).item()
+        draw_path(phi, x[t : t + 1], np.array([height]), look("FdeHBO"), "FdeHBO")
+        phi.set_title(f"Φ(x) = {height:.3f}")
         for (name, error), colour, style in zip(
             errors_of(problem, path).items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), strict=True
         ):
             errors.semilogy(error, color=colour, alpha=0.25, linestyle=style)
             errors.semilogy(error[: t + 1], color=colour, linestyle=style, label=name)
         errors.axvline(t, color=BLACK, linewidth=1)
-        errors.set(xlabel="t", ylim=(1e-7, 10))
+        errors.set(xlabel="step t", ylim=(1e-7, 10))
         errors.legend(loc="lower left", ncols=3)
-        errors.set_title("All three errors shrink together")
+        errors.set_title("The errors grow again while x runs, then all shrink")
         return figure
 
 
@@ -128,12 +129,19 @@ def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
     axes.plot(XS, problem.y_star(XS), color=BLACK, linewidth=2.2, label="valley floor y*(x)")
     if label:
         axes.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
-    axes.set(xlim=(XS[0], XS[-1]), ylim=(YS[0], YS[-1]), xlabel="x", ylabel="y")
+    axes.set(xlim=WIDTH, ylim=HEIGHT, xlabel="x", ylabel="y")
+
+
+def draw_path(axes: Axes, x: np.ndarray, y: np.ndarray, style: Look, name: str) -> None:
+    """Small marks on the way and a large one at the end, in the look of a method, over whatever lies below."""
+    axes.plot(x, y, color=style.color, linewidth=1.2, path_effects=HALO)
+    axes.plot(x, y, color=style.color, linewidth=1.2, marker=style.marker, markersize=3, label=name)
+    axes.plot(x[-1], y[-1], color=style.color, marker=style.marker, markersize=9, markeredgecolor="white")
 
 
 def draw_objective(axes: Axes, problem: Valley) -> None:
     axes.plot(XS, problem.objective(XS), color=BLACK)
-    axes.set(xlim=(XS[0], XS[-1]), ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
+    axes.set(xlim=WIDTH, ylim=(0, 3.4), xlabel="x", ylabel="Φ(x)")
 
 
 def _track(path: Sequence[State]) -> tuple[np.ndarray, np.ndarray]:

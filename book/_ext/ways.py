@@ -1,0 +1,75 @@
+"""Ways into and out of the pages: a site map, a list of the pages for programs that read, and a page for lost readers.
+
+All of them, and the cards that show a link to the book, need the address that it will have, `html_baseurl`; none asks
+the network for anything.
+"""
+
+from html import escape
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+LOST = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Not here: {title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 36rem; margin: 15vh auto; padding: 0 1rem; }}
+</style>
+<main>
+<h1>There is no page here</h1>
+<p>It may have moved: chapters are called by their titles. <a href="{path}{root}.html">The front page</a> lists all of
+them, and <a href="{path}search.html">the search</a> finds words.</p>
+</main>
+"""  # it is shown for any address below the book's, so it must not need files by paths of its own
+
+
+def pages(app: Sphinx) -> list[str]:
+    """In the order of the book."""
+    order = [app.config.root_doc]
+    for page in order:
+        order += [child for child in app.env.toctree_includes.get(page, []) if child not in order]
+    return order
+
+
+def first_words(doctree: nodes.document) -> str:
+    """The first paragraph of the running text, up to its first full stop."""
+    running = (p for p in doctree.findall(nodes.paragraph) if isinstance(p.parent, nodes.section))
+    words = " ".join(next(running, nodes.paragraph()).astext().split())
+    return words.partition(". ")[0].rstrip(".:") + "." if words else ""
+
+
+def site_map(addresses: list[str]) -> str:
+    lines = "".join(f"  <url><loc>{escape(address)}</loc></url>\n" for address in addresses)
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        f"{lines}</urlset>\n"
+    )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    def address(app: Sphinx, config: Config) -> None:
+        config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+
+    def finished(app: Sphinx, exception: Exception | None) -> None:
+        if exception or app.builder.format != "html":
+            return
+        base, title, out = app.config.html_baseurl, app.config.html_title, Path(app.outdir)
+        order = pages(app)
+        listed = [f"# {title}", "", f"> {first_words(app.env.get_doctree(app.config.root_doc))}", ""]
+        for page in order:
+            words = first_words(app.env.get_doctree(page))
+            listed.append(f"- [{app.env.titles[page].astext()}]({base}{page}.html){': ' * bool(words)}{words}")
+        (out / "sitemap.xml").write_text(site_map([f"{base}{page}.html" for page in order]), encoding="utf-8")
+        (out / "llms.txt").write_text("\n".join(listed) + "\n", encoding="utf-8")
+        lost = LOST.format(title=escape(title), path=urlsplit(base).path, root=app.config.root_doc)
+        (out / "404.html").write_text(lost, encoding="utf-8")
+
+    app.connect("config-inited", address)
+    app.connect("build-finished", finished)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

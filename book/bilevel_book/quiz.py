@@ -1,0 +1,122 @@
+"""Questions at the end of a chapter, as one piece of HTML that needs no kernel, no network and no library.
+
+    quiz("01")
+
+They stand in quizzes/01.toml. A text may hold maths, $\\Phi(x)$, and `code`. Exactly one answer of a question is right:
+
+    [[question]]
+    ask = "Which problem is solved first?"
+    answers = [
+      { text = "The lower one.", right = true, why = "The upper level sees only its answer." },
+      { text = "The upper one.", why = "It cannot judge $x$ before $y^*(x)$ is known." },
+    ]
+"""
+
+import html
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+QUIZZES = HERE / "quizzes"
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    why: str  # shown to whoever chose it, be it right or wrong
+    right: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    ask: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Quiz:
+    chapter: str
+    questions: tuple[Question, ...]
+
+    def _repr_html_(self) -> str:
+        asked = "\n".join(_form(question, f"quiz-{self.chapter}-{k}") for k, question in enumerate(self.questions, 1))
+        style, script = (HERE / f"quiz.{kind}" for kind in ("css", "js"))
+        return (
+            f'<div class="quiz" data-lm-suppress-shortcuts="true">\n<style>{style.read_text()}</style>\n{asked}\n'
+            f"<script>{script.read_text()}</script>\n</div>"
+        )
+
+    def __repr__(self) -> str:
+        return "\n\n".join(
+            "\n".join([f"{k}. {one.ask}", *(f"   ( ) {answer.text}" for answer in one.answers)])
+            for k, one in enumerate(self.questions, 1)
+        )
+
+
+def quiz(chapter: str, folder: Path = QUIZZES) -> Quiz:
+    """The quiz of a chapter, by its two digits."""
+    file = folder / f"{chapter}.toml"
+    if not file.is_file():
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.toml")))
+        raise ValueError(f"there is no quiz {chapter!r}; there are: {known or 'none'}")
+    try:
+        given = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file.name} is not TOML: {error}") from None
+    _hold(given, file.name, question=list)
+    questions = (_question(row, f"{file.name}, question {k}") for k, row in enumerate(given["question"], 1))
+    return Quiz(chapter, tuple(questions))
+
+
+def _question(row: dict[str, Any], where: str) -> Question:
+    _hold(row, where, ask=str, answers=list)
+    answers = tuple(_answer(one, f"{where}, answer {k}") for k, one in enumerate(row["answers"], 1))
+    right = sum(answer.right for answer in answers)
+    if right != 1 or len(answers) < 2:
+        raise ValueError(f"{where} has {len(answers)} answers, {right} of them right; give two or more, one right")
+    return Question(row["ask"], tuple(sorted(answers, key=lambda answer: answer.text)))  # the place says nothing
+
+
+def _answer(row: dict[str, Any], where: str) -> Answer:
+    _hold(row, where, text=str, why=str, **({"right": bool} if "right" in row else {}))
+    return Answer(**row)
+
+
+def _hold(row: Any, where: str, **kinds: type) -> None:
+    """A table with these keys, not empty, and no others."""
+    names = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items())
+    if not isinstance(row, dict) or set(row) != set(kinds):
+        found = ", ".join(row) if isinstance(row, dict) else repr(row)
+        raise ValueError(f"{where} has {found or 'nothing'}; give {names}")
+    for name, kind in kinds.items():
+        if not isinstance(row[name], kind) or row[name] in ("", []):
+            raise ValueError(f"{where}: {name} is {row[name]!r}; give a {kind.__name__} that is not empty")
+        if isinstance(row[name], str) and (row[name].count("$") % 2 or row[name].count("`") % 2):
+            raise ValueError(f"{where}: in {name} a $ or a ` opens that nothing closes: {row[name]!r}")
+
+
+def _form(question: Question, name: str) -> str:
+    """Native buttons: one of them is chosen with the keys that the reader knows, and Enter checks it."""
+    rows = "".join(
+        f'<label><input type="radio" name="{name}" value="{"right" if answer.right else "wrong"}" required> '
+        f"<span>{_html(answer.text)}</span></label><p hidden>{_html(answer.why)}</p>\n"
+        for answer in question.answers
+    )
+    return (
+        f"<form><fieldset><legend>{_html(question.ask)}</legend>\n{rows}"
+        '<button>Check</button><p class="quiz-told" role="status" aria-live="polite"></p></fieldset></form>'
+    )
+
+
+def _html(text: str) -> str:
+    """Maths in the form that Sphinx gives it, which JupyterLab reads, too."""
+
+    def part(found: re.Match[str]) -> str:
+        if found[1]:
+            return f'<span class="math notranslate nohighlight">\\({found[1]}\\)</span>'
+        return f"<code>{found[2]}</code>"
+
+    return re.sub(r"\$([^$]+)\$|`([^`]+)`", part, html.escape(text, quote=False))

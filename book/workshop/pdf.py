@@ -1,0 +1,85 @@
+"""The built pages as PDF, by Chromium's print: each page alone, and the whole book with its table of contents.
+
+A page whose PDF was made offers it where it offered to print.
+"""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import yaml
+from playwright.sync_api import Page, sync_playwright
+from pypdf import PdfWriter
+
+from workshop import ROOT
+
+HTML = ROOT / "_build" / "html"
+TARGET = HTML / "pdf"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+PRINT = re.compile(
+    r'<button onclick="window\.print\(\)"(?P<rest>[^>]*)title="Print to PDF"(?P<more>.*?)</button>', re.S
+)
+FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
+
+
+def pdf(*names: str) -> None:
+    """Print the pages, or those whose file name starts so, into _build/html/pdf; the whole book if none is named."""
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if browser is None:
+        sys.exit("No Chromium on this machine: install Debian's package chromium.")
+    TARGET.mkdir(exist_ok=True)
+    made, whole = [], TARGET / "book.pdf"
+    with sync_playwright() as playwright:
+        tab = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"]).new_page()
+        for page in in_order():
+            if not names or page.name.startswith(names):
+                print(f"{page.stem} ...", flush=True)
+                made.append((printed(tab, page), tab.title().partition(" — ")[0]))
+                offer(page, whole if len(made) == 1 and not names else made[-1][0])  # the front page stands for all
+    if not names:
+        joined(made, whole)
+    print(f"Open {TARGET}")
+
+
+def in_order() -> Iterable[Path]:
+    """The pages of the book, as its site map lists them."""
+    base = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
+    for address in re.findall("<loc>(.+)</loc>", (HTML / "sitemap.xml").read_text(encoding="utf-8")):
+        yield HTML / address.removeprefix(base)
+
+
+def printed(tab: Page, page: Path) -> Path:
+    """Its file, made when every formula is set; what is folded for a reader's sake opens by itself."""
+    tab.goto(page.as_uri())
+    tab.evaluate("window.MathJax?.startup?.promise.then(() => true)")
+    path = TARGET / ("-".join(page.relative_to(HTML).with_suffix("").parts[1:]) + ".pdf")  # api-running, 01_what...
+    tab.pdf(
+        path=path,
+        format="A4",
+        margin=dict.fromkeys(("top", "bottom", "left", "right"), "18mm"),
+        scale=0.8,
+        display_header_footer=True,
+        header_template="<span></span>",
+        footer_template=FOOT,
+        outline=True,
+        tagged=True,
+    )
+    return path
+
+
+def joined(parts: list[tuple[Path, str]], target: Path) -> Path:
+    """One file of all, with an entry in its outline for each."""
+    whole = PdfWriter()
+    for path, title in parts:
+        whole.append(path, outline_item=title, import_outline=False)
+    whole.write(target)
+    return target
+
+
+def offer(page: Path, file: Path) -> None:
+    """Put a link to the file in the place of the button that prints."""
+    href = f'<a href="../{"../" * (len(page.relative_to(HTML).parts) - 2)}pdf/{file.name}"'
+    link = rf'{href}\g<rest>title="Download as PDF"\g<more></a>'
+    page.write_text(PRINT.sub(link, page.read_text(encoding="utf-8"), count=1), encoding="utf-8")

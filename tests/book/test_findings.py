@@ -1,0 +1,49 @@
+"""What the front page says about the paper follows from verdicts, and changes when they change."""
+
+from types import SimpleNamespace as Row
+
+import pytest
+
+from bilevel_book.findings import FINDINGS, Finding, told
+from bilevel_book.ledger import CLAIM_SECTIONS, PASSAGES
+from bilevel_book.verdicts import Verdict
+
+FINDING = Finding("the tests", ["Here"], "Most hold.", "Some hold.", "Few hold.", "here:best")
+
+
+def ledger(*verdicts, section="Here", passage="here:first", word="claim"):
+    claims = [Row(text=f"{word} {k}", numbers=f"{k}.5", verdict=verdict) for k, verdict in enumerate(verdicts)]
+    return [(Row(section=section, id=passage), claims)]
+
+
+@pytest.mark.parametrize(
+    ("holds", "fails", "said"), [(4, 0, "Most"), (3, 1, "Most"), (2, 1, "Some"), (1, 1, "Some"), (1, 2, "Few")]
+)
+def test_the_headline_follows_the_share_that_holds(holds, fails, said):
+    row = ledger(*[Verdict.HOLDS] * holds, *[Verdict.FAILS] * fails)
+    assert told(FINDING, row).startswith(f"**{said} hold.** {holds} of {holds + fails} claims about the tests hold,")
+
+
+def test_late_counts_as_holding_and_the_untestable_decides_nothing():
+    text = told(FINDING, ledger(Verdict.LATE, Verdict.UNTESTABLE, Verdict.UNTESTABLE))
+    assert text == "**Most hold.** 1 of 3 claims about the tests hold, 0 do not, and 2 cannot be decided here."
+
+
+def test_an_example_that_fails_is_told_with_its_number():
+    rows = ledger(Verdict.HOLDS, Verdict.FAILS, Verdict.FAILS)
+    assert told(FINDING, rows).endswith("One that does not: “claim 1” (found: 1.5).")
+    best = ledger(Verdict.HOLDS, Verdict.FAILS, passage="here:best", word="best claim")
+    assert told(FINDING, rows + best).endswith("One that does not: “best claim 1” (found: 1.5).")
+    best[0][1][1].numbers = "1.5, " * 30
+    assert told(FINDING, rows + best).endswith("One that does not: “best claim 1”.")
+
+
+def test_other_sections_do_not_count_and_repeated_claims_count_once():
+    rows = ledger(Verdict.HOLDS) + ledger(Verdict.HOLDS) + ledger(Verdict.FAILS, section="There")
+    assert "1 of 1 claims" in told(FINDING, rows)
+
+
+def test_three_findings_share_the_sections_of_the_ledger():
+    assert len(FINDINGS) == 3
+    assert sorted(section for finding in FINDINGS for section in finding.sections) == sorted(CLAIM_SECTIONS)
+    assert {finding.example for finding in FINDINGS} <= {passage.id for passage in PASSAGES}
