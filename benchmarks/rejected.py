@@ -144,7 +144,7 @@ from clock import side_by_side
 from bilevel_core.solvers import SOLVERS
 torch.set_num_threads(1)
 problem, solver = scaling.Wide(dim_y=10**7), SOLVERS["FdeHBO"]()
-state = steps.late(solver, problem)
+state = steps.with_a_past(solver, problem)
 print(json.dumps(side_by_side({"step": lambda: solver.step(problem, state)}, 5)["step"]))
 """
 

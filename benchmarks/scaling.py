@@ -18,7 +18,7 @@ from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.problems import HyperRepresentation
 from bilevel_core.solvers import SOLVERS
 from clock import machine, peak_megabytes, side_by_side
-from steps import late
+from steps import with_a_past
 from table import keep
 
 
@@ -89,7 +89,7 @@ def measured(rounds: int = 5) -> Iterator[dict]:
             for size in sizes:
                 name, *switch = method.split(", ")
                 solver = SOLVERS[name](**options(size), **dict.fromkeys(switch, True))
-                state = late(solver, problems[size])
+                state = with_a_past(solver, problems[size])
                 steps[size] = lambda solver=solver, state=state, size=size: solver.step(problems[size], state)  # noqa: B023
             times = side_by_side(steps, rounds)
             for size, step in steps.items():

@@ -27,7 +27,7 @@ def settings(experiment: str, name: str) -> dict[str, Any]:
     return paper_settings(experiment, name) if name in load(experiment).tables["main"] else {}
 
 
-def late(solver: Solver, problem: BilevelProblem) -> State:
+def with_a_past(solver: Solver, problem: BilevelProblem) -> State:
     """A state with a past."""
     state = solver.init(problem)
     v = torch.randn(state.v.shape, generator=torch.Generator().manual_seed(0), dtype=state.v.dtype)
@@ -42,7 +42,7 @@ def methods(experiment: str) -> dict[str, Solver]:
 
 def steps_of(name: str, solver: Solver, problem: BilevelProblem) -> tuple[Callable[[], State], int, dict[str, float]]:
     """A call that takes the steps to measure, how many they are, and the mean number of calls in one."""
-    first = late(solver, problem)
+    first = with_a_past(solver, problem)
     one = side_by_side({"step": lambda: solver.step(problem, first)}, rounds=1)["step"]
     steps = MANY if one < 0.01 else SEVERAL.get(name, 1)
 
@@ -101,7 +101,7 @@ def on_cleaning(rounds: int, rounds_on_all_data: int = 3) -> Iterator[Row]:
 def fmbo_over_bare_products(rounds: int) -> Iterator[Row]:
     """FMBO on cleaning over the six products of a point, twice, as anyone would write them first."""
     problem, solver = HyperCleaning(), FMBO(**settings("hyper-cleaning", "FMBO"))
-    state = late(solver, problem)
+    state = with_a_past(solver, problem)
     samples = problem.sample(torch.Generator().manual_seed(0))
     times = side_by_side(
         {

@@ -38,8 +38,8 @@ class Curvature(NamedTuple):
     slope: float  # ||d_x||
     noise_x: float  # the standard deviation of d_x on a draw
     noise: float  # the largest of those of d_y, d_v and d_x, over the mean
-    direct: float  # by how much d_x turns when x moves, per unit length
-    implicit: float  # by how much more when y and v have followed
+    direct: float  # the curvature of Phi along d_x while y and v stand still
+    implicit: float  # what it changes by when they have followed
     gradients: int  # what all this cost
 
 
@@ -88,7 +88,8 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         draws = [problem.sample(generator) for _ in range(DRAWS)]
         found = on_draws(x, here.y, here.v)
         mean, size_x = found.x.mean(0), _norm(x) or math.sqrt(len(x))
-        x_moved, there = x - size_x / 100 * normalize(mean, dim=0), here
+        down, far = -normalize(mean, dim=0), size_x / 100
+        x_moved, there = x + far * down, here
         direct = on_draws(x_moved, here.y, here.v).x.mean(0) - mean
         for _ in range(FOLLOW):
             samples = problem.sample(generator)
@@ -97,13 +98,13 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         turn = (on_draws(x_moved, there.y, there.v).x - on_draws(x, y, v).x).mean(0)
         way, h = normalize(there.y - y, dim=0), delta(y, v)
         mu, curve_v = (sum((z @ product(z, each)).item() for each in draws) / DRAWS for z in (way, v))
-        up, down = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
-    ratio = (v @ (up - down)).item() / (2 * h * curve_v or 1.0)
+        ahead, behind = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
+    ratio = (v @ (ahead - behind)).item() / (2 * h * curve_v or 1.0)
     noise_y, noise_v, noise_x = (_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
     noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
     # A mean over draws is longer than what it estimates, by its share of the noise.
     slope = math.sqrt(max(_norm(mean) ** 2 - noise_x**2 / DRAWS, _norm(mean) ** 2 / 100))
-    first, then = (100 / size_x * _norm(z) for z in (direct, turn - direct))
+    first, then = ((down @ z).item() / far for z in (direct, turn - direct))
     return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
 
 

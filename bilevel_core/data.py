@@ -70,8 +70,11 @@ def _read(path: Path, download: bool) -> Tensor:
             raise BadData(f"{path} could not be fetched from {MIRROR}: {error}") from None
     md5, length = FILES[path.stem]
     advice = "restore it (git checkout data/mnist) or call load_mnist(download=True)"
+    content = bytearray()
     try:
-        content = bytearray(gzip.decompress(path.read_bytes()))
+        with gzip.open(path) as file:
+            while piece := file.read(2**16):  # all at once would be in memory twice
+                content += piece
     except FileNotFoundError:
         raise BadData(f"{path} is missing: expected the gzipped MNIST file {path.stem}; {advice}") from None
     except (OSError, EOFError, zlib.error) as error:

@@ -13,7 +13,6 @@ A method that needs several derivatives at one x and on one batch asks `losses` 
 alone is computed once, and one forward pass at a y serves every derivative at that y.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from bilevel_core.allowed import POSITIVE
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
@@ -82,7 +82,7 @@ class Loss:
         count(gradients=1 if minus is None else 2)
         value = self._value(y)
         with torch.enable_grad():
-            value = value if minus is None else value - check_scalar(self.name, self.of_y(minus.detach()))
+            value = value if minus is None else value - check_scalar(self.name, self.function(minus.detach()))
         return derivatives(value, self.x, retain=True)[0]
 
     def gradients(self, y: Tensor) -> tuple[Tensor, ...]:
@@ -106,7 +106,7 @@ class Loss:
         return derivatives(self._slope(y), self.y, self.x, retain=True, towards=v)
 
     @cached_property
-    def of_y(self) -> Callable[[Tensor], Tensor]:
+    def function(self) -> Callable[[Tensor], Tensor]:
         """The loss as a function of y, with all that x alone decides computed, once it is asked for."""
         with torch.enable_grad():
             return self.at(self.x, self.batch)
@@ -115,7 +115,7 @@ class Loss:
         if self.given is not y:
             self.given, self.y, self.slope = y, _leaf(y), None
             with torch.enable_grad():
-                self.value = check_scalar(self.name, self.of_y(self.y), graph=self.x.requires_grad)
+                self.value = check_scalar(self.name, self.function(self.y), graph=self.x.requires_grad)
         return self.value
 
     def _slope(self, y: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def finite_difference_at(
     problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, delta: float
 ) -> list[Directions]:
     """`finite_difference` at several points on the same samples, with the backward passes of one."""
-    _check_delta(delta)
+    POSITIVE.check(delta=delta)
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples, delta) for point in points]
     n, (x, y, v) = len(points), _leaves(points)
@@ -210,7 +210,7 @@ def jacobian_vector(
 def _central_difference(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float, of: str
 ) -> tuple[Tensor, ...]:
-    _check_delta(delta)
+    POSITIVE.check(delta=delta)
     count(gradients=2)
     ys = [_leaf(y.detach() + step * v) for step in (delta, -delta)]
     with torch.enable_grad():
@@ -258,10 +258,10 @@ def _from_three_draws(
 
 def _lower_at_each(problem: BilevelProblem, x: Tensor, ys: Sequence[Tensor], batch: Any) -> Sequence[Tensor]:
     """g(x, y; batch) for each y: vectorised, or one by one where that is faster or the only way."""
-    of_y = problem.lower_at(x, batch)
+    g = problem.lower_at(x, batch)
 
     def lower(y: Tensor) -> Tensor:
-        return check_scalar("lower", of_y(y))
+        return check_scalar("lower", g(y))
 
     if problem.shares_x:
         with suppress(RuntimeError):  # `.item()`, a branch on values
@@ -303,8 +303,3 @@ def _check_point(x: Tensor, y: Tensor, v: Tensor) -> None:
     check_vector("x", x)
     check_vector("y", y)
     check_vector("v", v, like=y)
-
-
-def _check_delta(delta: float) -> None:
-    if not (isinstance(delta, int | float) and delta > 0 and math.isfinite(delta)):
-        raise ValueError(f"delta must be a positive number, got {delta!r}")

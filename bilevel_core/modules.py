@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
+from torch.utils._pytree import tree_map
 from torch.utils.data import DataLoader
 
 from bilevel_core.batches import Batch, batches, reseeded, same
@@ -28,10 +29,10 @@ class Modules(BilevelProblem):
         g(x, y) = the same over lower_data + ridge ||y||^2
 
     x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given;
-    all else in the modules stays as it is. `loss` returns the mean over a batch; a pair is that of f and that of g. It
-    may also take `index`, the places of its examples in the data, and `outer`, the outer module at x, to weigh them,
-    say: then predictions are inner_y(input). Draws are uniform with replacement, from data of any kind; what is the
-    same in every reading stays in memory, unless `keep` is False.
+    all else in the modules stays as it is. `loss` returns the mean over a batch; a pair is that of f and that of g, as
+    a pair of batch sizes is. A loss may also take `index`, the places of its examples in the data, and `outer`, the
+    outer module at x, to weigh them, say: then predictions are inner_y(input). Draws are uniform with replacement, from
+    data of any kind; what is the same in every reading stays in memory, unless `keep` is False.
     """
 
     shares_x = False  # `lower_at` computes the features once, and a head at a time is faster than three at once
@@ -43,17 +44,19 @@ class Modules(BilevelProblem):
         loss: Loss | tuple[Loss, Loss],
         upper_data: Any,
         lower_data: Any,
-        batch_size: int | None = None,
+        batch_size: int | tuple[int, int] | None = None,
         ridge: float = 0.0,
         *,
         keep: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ):
-        sizes = {data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)} or {256}
-        self.batch_size: Any = sizes.pop() if batch_size is None and len(sizes) == 1 else batch_size
-        if not isinstance(self.batch_size, int) or self.batch_size < 1 or self.batch_size is True:
-            raise ValueError(f"batch_size must be a whole number of at least 1, got {self.batch_size!r}")
+        sizes: Any = batch_size if isinstance(batch_size, tuple) else (batch_size,)
+        if batch_size is None:
+            sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
+        if not 0 < len(sizes) < 3 or any(not isinstance(n, int) or n < 1 or n is True for n in sizes):
+            raise ValueError(f"batch_size must be a whole number of at least 1, or a pair of them, got {batch_size!r}")
+        self.upper_size, self.lower_size = sizes[0], sizes[-1]
         if not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
             raise ValueError(f"ridge must be a number of at least 0, got {ridge!r}")
         self.ridge = ridge
@@ -64,9 +67,9 @@ class Modules(BilevelProblem):
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
             raise ValueError(f"outer and inner share {', '.join(both)}: a parameter belongs to x or to y")
         x, y = self.outer.weights(), self.inner.weights()
-        settings = self.batch_size, keep, x.device, x.dtype
-        self.upper_data = batches("upper_data", upper_data, *settings, "index" in self.losses[0][1])
-        self.lower_data = batches("lower_data", lower_data, *settings, "index" in self.losses[1][1])
+        settings, (f, g) = (keep, x.device, x.dtype), self.losses
+        self.upper_data = batches("upper_data", upper_data, self.upper_size, *settings, "index" in f[1])
+        self.lower_data = batches("lower_data", lower_data, self.lower_size, *settings, "index" in g[1])
         self._check_losses(x, y)
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -81,7 +84,8 @@ class Modules(BilevelProblem):
         return self.outer.given, self.inner.given
 
     def sample(self, generator: torch.Generator) -> Samples:
-        return Samples(*(data.draw(self.batch_size, generator) for data in (self.upper_data, self.lower_data)))
+        upper = self.upper_data.draw(self.upper_size, generator)
+        return Samples(upper, self.lower_data.draw(self.lower_size, generator))
 
     def full(self) -> Samples:
         """All the data that is kept; of other data the first 10000 examples, always in the same reading."""
@@ -128,7 +132,7 @@ class Modules(BilevelProblem):
             done.append((names.get(layer, "the loss"), given, (made, buffers)))
 
         for level, data in {"upper": self.upper_data, "lower": self.lower_data}.items():
-            batch = data.draw(min(8, self.batch_size), torch.Generator().manual_seed(0))
+            batch = data.draw(min(8, self.upper_size, self.lower_size), torch.Generator().manual_seed(0))
             done.clear()
             with reseeded(0) as used, torch.no_grad(), register_module_forward_hook(record), warnings.catch_warnings():
                 warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
@@ -148,6 +152,21 @@ class Modules(BilevelProblem):
                         f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must "
                         "be a function of the weights and the batch; call .eval() on it, or use another layer"
                     )
+            if self._is_sum(level, x, y, data.at(batch)):
+                raise ValueError(
+                    f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples "
+                    "does, but it must be their mean (reduction='mean' in the losses of torch)"
+                )
+
+    def _is_sum(self, level: str, x: Tensor, y: Tensor, batch: Batch) -> bool:
+        """Whether copies of a batch add equally much to a loss; to a mean they add nothing, and to a loss that compares
+        examples with one another more or less each time."""
+        with suppress(Exception):  # what a collate_fn makes need not have rows to repeat
+            copies = (tree_map(partial(torch.repeat_interleave, repeats=k, dim=0), batch) for k in (1, 2, 3))
+            loss = self.losses[level == "lower"]
+            one, two, three = (self._loss_at(x, *loss, each)(y).item() for each in copies)
+            return abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one)
+        return False
 
 
 from_modules = Modules

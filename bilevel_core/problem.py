@@ -4,15 +4,15 @@ minimise over x   Phi(x) = E_xi f(x, y*(x); xi)
 where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
+
+from bilevel_core.allowed import SEED
 
 
 class Samples(NamedTuple):
@@ -74,7 +74,8 @@ class BilevelProblem(ABC):
         return x
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Numbers to follow during a run; the first is shown in the progress bar."""
+        """Numbers to follow during a run; the first is shown in the progress bar, and watched if its name says that it
+        is a loss, by having "loss" or "objective" in it."""
         return {}
 
     def full(self) -> Samples:
@@ -99,23 +100,8 @@ def _whole(name: str, at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor
 
 def seeded(seed: int) -> torch.Generator:
     """A generator with that seed: a whole number of at least 0, one of numpy's too."""
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise ValueError(f"seed must be a whole number of at least 0 and below 2**64, got {seed!r}")
+    SEED.check(seed=seed)
     return torch.Generator().manual_seed(int(seed))
-
-
-def check_numbers(**numbers: float) -> None:
-    """Raise ValueError unless each is a finite number."""
-    for name, number in numbers.items():
-        if not isinstance(number, Real) or isinstance(number, bool) or not math.isfinite(number):
-            raise ValueError(f"{name} must be a finite number, got {number!r}")
-
-
-def check_counts(**counts: int) -> None:
-    """Raise ValueError unless each is a whole number of at least 1."""
-    for name, count in counts.items():
-        if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}")
 
 
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:

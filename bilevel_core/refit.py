@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bilevel_core.allowed import COUNT
 from bilevel_core.counting import counting
 from bilevel_core.directions import lower_loss
-from bilevel_core.problem import BilevelProblem, check_counts, check_problem, check_vector, seeded
+from bilevel_core.problem import BilevelProblem, check_problem, check_vector, seeded
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def refit(
     It has converged once ||grad_y g|| is at most `tolerance` times its first value (default: the square root of the
     machine epsilon), and gives up after `max_steps` steps.
     """
-    check_counts(max_steps=max_steps)
+    COUNT.check(max_steps=max_steps)
     check_problem(problem, seed)
     x0, y = problem.start(seeded(seed))
     check_vector("x", x, like=x0)

@@ -5,87 +5,26 @@ import math
 import os
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 from torch import equal
 
+from bilevel_core.allowed import COUNT, Allowed
+from bilevel_core.budget import Budget
 from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
 from bilevel_core.counting import Calls, counting
 from bilevel_core.problem import BilevelProblem
+from bilevel_core.refit import refit as cold_start
 from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.solver import Solver, State
+from bilevel_core.suggest import suggest
 from bilevel_core.watch import Seen, cold, warnings
-
-UNITS = ("steps", "seconds", "gradients")
-COUNT = "a whole number of at least 1"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """`steps` steps, `seconds` of CPU time, or `gradients`, H v and J v counted as `prices` say (else 1 each); a row
-    every `every` steps, or at those listed, or about `rows` in all."""
-
-    steps: int | None = None
-    seconds: float | None = None
-    every: int | Sequence[int] | None = None
-    rows: int = 100
-    gradients: float | None = None
-    prices: Mapping[str, float] | None = None
-
-    def __post_init__(self) -> None:
-        given = {unit: getattr(self, unit) for unit in UNITS}
-        if list(given.values()).count(None) != 2:
-            raise ValueError(f"give either steps or seconds or gradients, got {given}")
-        listed = list(self.every) if isinstance(self.every, Sequence) else [self.every]
-        prices = self.prices if isinstance(self.prices, Mapping) else {"prices": self.prices}
-        priced = self.gradients is not None and {*prices} <= {"Hv", "Jv"} and all(map(_is_positive, prices.values()))
-        _check("steps", self.steps, _is_count(self.steps), COUNT)
-        _check("rows", self.rows or 0, _is_count(self.rows), COUNT)
-        _check("seconds", self.seconds, _is_positive(self.seconds), "a positive number")
-        _check("gradients", self.gradients, _is_positive(self.gradients), "a positive number")
-        in_order = all(map(_is_count, listed)) and listed == sorted({*listed}) != []
-        _check("every", self.every, in_order, f"{COUNT}, or an increasing list of such")
-        _check("prices", self.prices, priced, 'numbers like {"Hv": 2.0, "Jv": 1.5}, for a budget of gradients')
-
-    @cached_property
-    def limit(self) -> tuple[str, float]:
-        """What is spent, and how much of it."""
-        return next((unit, total) for unit in UNITS if (total := getattr(self, unit)) is not None)
-
-    def next_row(self, t: int, spent: float) -> tuple[float, float]:
-        """The step, and the amount spent, of which the first to be reached has the next row, for a run that is at t."""
-        unit, total = self.limit
-        step, mark = (total, math.inf) if unit == "steps" else (math.inf, total)
-        if isinstance(self.every, Sequence):
-            step = min([step, *self.every[bisect_right(self.every, t) :]])
-        elif self.every or unit == "steps":
-            whole = self.every or math.ceil(total / self.rows)
-            step = min(step, (t // whole + 1) * whole)
-        else:
-            gap = total / self.rows
-            mark = min(mark, (spent // gap + 1) * gap)
-        return step, mark
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < math.inf
-
-
-def _is_count(value: Any) -> bool:
-    return _is_positive(value) and isinstance(value, Integral)
-
-
-def _check(name: str, value: Any, good: bool, words: str) -> None:
-    if not (good or value is None):
-        raise ValueError(f"{name} must be {words}, got {value!r}")
 
 
 def run(
@@ -125,9 +64,11 @@ def run(
     `state_dict` and `load_state_dict` of torch's modules.
     """
     budget = Budget(steps, seconds, every, rows, gradients, prices)
-    _check("best", best, isinstance(best, str) and best.strip("-") != "", "the name of a column")
-    _check("patience", patience, _is_count(patience) and best is not None, f"{COUNT}, beside best")
-    _check("callback", callback, callable(callback), "a function of a state and a row")
+    named = Allowed("the name of a column", lambda value: isinstance(value, str) and value.strip("-") != "")
+    beside = Allowed(f"{COUNT.words}, beside best", lambda value: COUNT.test(value) and best is not None)
+    named.or_none().check(best=best)
+    beside.or_none().check(patience=patience)
+    Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
     solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
     if checkpoint is not None:
@@ -152,8 +93,6 @@ def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequenc
 def _solver(problem: BilevelProblem, solver: Solver[Any] | str, seed: int, progress: bool) -> Solver[Any]:
     """The method itself; of a name, with the options that `suggest` finds."""
     if isinstance(solver, str):
-        from bilevel_core.suggest import suggest
-
         suggestion = suggest(problem, solver, seed)
         solver = suggestion.solver
         if progress:
@@ -208,7 +147,7 @@ class _Execution:
         first = [(name, history[name].tolist()) for name in self.columns[:1]] or [("", [])]
         about = self.problem, self.solver, self.start, self.state
         best = (self.best[1], self.rows[self.best[0]]) if self.goal else None
-        after = self.refitted() if refit else None
+        after = cold_start(self.problem, (best[0] if best else self.state).x, self.seed) if refit else None
         told = tuple(warnings(*about, self.seen, self.diverged, *first[0]))
         told += tuple(cold(after, best[1] if best else self.rows[-1])) if after else ()
         if progress and told:
@@ -216,17 +155,8 @@ class _Execution:
         title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
         return Result(self.state, history, stop, at, told, title, tuple(self.columns), best, after)
 
-    def refitted(self) -> Any:
-        from bilevel_core.refit import refit
-
-        return refit(self.problem, (self.best[1] if self.goal else self.state).x, self.seed)
-
     def spent(self) -> float:
-        unit, _ = self.budget.limit
-        if unit != "gradients":
-            return self.state.t if unit == "steps" else self.cpu
-        prices = {"samples": 0} | dict(self.budget.prices or {})
-        return sum(number * prices.get(name, 1) for name, number in self.counted.items())
+        return self.budget.spent(self.state.t, self.cpu, self.counted)
 
     def stop(self) -> str:
         """Why to stop here, if so."""
@@ -247,7 +177,7 @@ class _Execution:
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
-        last, mark = self.budget.next_row(self.state.t, self.spent())
+        last, amount = self.budget.next_row(self.state.t, self.spent())
         step, problem, calls = self.solver.step, self.problem, vars(self.calls)
         process, clock = time.process_time, time.perf_counter
         cpu, wall = process() - self.cpu, clock() - self.wall
@@ -263,7 +193,7 @@ class _Execution:
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
                     cpu, wall = process() - self.cpu, clock() - self.wall
-                if state.t >= last or (mark < math.inf and self.spent() >= mark):
+                if state.t >= last or (amount < math.inf and self.spent() >= amount):
                     return
 
     def record(self, bar: Any) -> None:
@@ -281,7 +211,8 @@ class _Execution:
         self.called_off = bool(self.callback and not self.diverged and self.callback(self.state, row))
 
     def add_row(self) -> Row:
-        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall} | self.counted
+        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall}
+        row |= {name: self.counted[name] for name in ("samples", "gradients", "Hv", "Jv")}
         if self.diverged:  # there is nothing left to evaluate
             row = dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
         else:

@@ -4,10 +4,11 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from numbers import Real
 from typing import Any
 
 from torch import Tensor
+
+from bilevel_core.allowed import is_number
 
 
 class Rule:
@@ -24,11 +25,6 @@ class Rule:
 
 Rate = float | Callable[[int], float]
 Step = Rate | Rule
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number; True and False are none."""
-    return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
 @dataclass(frozen=True)

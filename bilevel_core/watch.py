@@ -21,6 +21,8 @@ PINNED = 0.9  # of the rows, v on its sphere: where r_v < ||v*|| or lam is too l
 GROWTH = 1e3  # of a norm above 1, over its largest in the first half of the rows; 36 in a stored run that goes well
 HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
+FAR = 0.25  # of the distance from x_0, gained in the second half of the rows: a settled x gains less than 0.2
+FELL = 0.1  # of the range of a loss, in the second half of the rows: after all but 1 % of an exponential fall it is 0.1
 MOVED = 10.0  # an entry of x: it takes a sigmoid from 1/2 to 5e-5
 VANISHED = 1e-3  # ||grad_x g|| at the last x over that at the first, for one y and one batch
 ROUNDING = 0.1  # the error of H v by finite differences, in parts of H v
@@ -28,7 +30,7 @@ LOSSES = ("loss", "objective")  # words in the name of a column that should go d
 
 
 class Seen(NamedTuple):
-    """A row: how far the entries of x are from their start, at most, and the norms of y and v."""
+    """A row: how far x is from its start, and the norms of y and v."""
 
     x: float
     y: float
@@ -36,8 +38,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def at(cls, state: State, start: State) -> "Seen":
-        norms = (torch.linalg.vector_norm(z).item() for z in (state.y, state.v))
-        return cls((state.x - start.x).abs().max().item(), *norms)
+        return cls(*(torch.linalg.vector_norm(z).item() for z in (state.x - start.x, state.y, state.v)))
 
 
 def warnings(
@@ -69,7 +70,8 @@ def warnings(
             f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
             "H^-1 grad_y f: a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
         )
-    half = seen[: max(1, len(seen) // 2)]
+    middle = max(1, len(seen) // 2)
+    half = seen[:middle]
     for variable in "yv":
         last, before = getattr(seen[-1], variable), max(getattr(row, variable) for row in half)
         huge = last > HUGE * max(1.0, *(row.y for row in half))
@@ -78,17 +80,26 @@ def warnings(
                 f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
                 f"{steps[variable]} is too large for the curvature of g, try a third of it"
             )
-    if any(word in name for word in LOSSES) and numbers[-1] > numbers[0] + RISE * abs(numbers[0]):
+    is_loss = any(word in name for word in LOSSES)
+    if is_loss and numbers[-1] > numbers[0] + RISE * abs(numbers[0]):
         yield (
             f"{name} ended above its start, {numbers[-1]:.4g} after {numbers[0]:.4g}: a smaller alpha, a larger beta "
             "so that y keeps up with x, or a longer run"
         )
-    if seen[-1].x > MOVED:
+    elif is_loss and enough and seen[middle].x < (1 - FAR) * seen[-1].x:
+        before, last = numbers[middle], numbers[-1]
+        if before - last > FELL * (max(numbers) - min(numbers)):
+            yield (
+                f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
+                f"came {1 - seen[middle].x / seen[-1].x:.0%} further from x_0; take more steps, or a larger alpha"
+            )
+    moved = (state.x - start.x).abs().max().item()
+    if moved > MOVED:
         batch = problem.sample(torch.Generator().manual_seed(0)).lower
         first, now = (grad_x(problem.lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
         if now < VANISHED * first:
             yield (
-                f"x is saturated: entries moved by up to {seen[-1].x:.3g}, and the gradient of the lower loss there is "
+                f"x is saturated: entries moved by up to {moved:.3g}, and the gradient of the lower loss there is "
                 f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all: a "
                 "smaller alpha, or a penalty on x in the upper loss"
             )

@@ -16,7 +16,9 @@ import torch
 from tqdm.auto import tqdm
 
 from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
-from bilevel_core.experiments.files import at_trial, calibration_file, known, load
+from bilevel_core.experiments.boxes import at_trial
+from bilevel_core.experiments.checking import known
+from bilevel_core.experiments.files import calibration_file, load
 from bilevel_core.experiments.plan import Run, run_of
 from bilevel_core.experiments.running import environment, one_thread
 from bilevel_core.files import experiment_file, write_atomically

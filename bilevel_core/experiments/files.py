@@ -1,33 +1,19 @@
-"""Reading: the file of an experiment, decoded once and checked key by key.
+"""Reading: the file of an experiment, decoded once and checked key by key."""
 
-What is wrong with it is told with its place, what was given and what is allowed.
-"""
-
-import inspect
 import json
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Any, get_args, get_origin
+from typing import Any
 
-import torch
-
-from bilevel_core import problems
+from bilevel_core.budget import Budget
+from bilevel_core.experiments.boxes import Options, at_trial, boxes_in
+from bilevel_core.experiments.checking import at, check_options, find_problem, find_solver, known, typed
 from bilevel_core.files import experiment_file, shipped_experiments
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
-from bilevel_core.solvers import SOLVERS, Solver
-
-Options = dict[str, Any]
-PROBLEMS = {name: getattr(problems, name) for name in problems.__all__}
-PLAIN = {bool: (bool,), int: (int,), float: (int, float), str: (str,), dict: (dict,), NoneType: (NoneType,)}
 
 
 @dataclass(frozen=True)
@@ -110,7 +96,7 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
     problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
     columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
     with at("problem"):
-        owner = find_class(problem, PROBLEMS, BilevelProblem)
+        owner = find_problem(problem)
     with at("options"):
         check_options(options, owner)
     tables = {
@@ -163,7 +149,7 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
         for label in group.only:
             method = table[known(label, table, "label in `only`")]
             _check_settings(group.settings, method.solver)
-            if group.time and any(isinstance(box["low"], int) for box in _boxes(method.options)):
+            if group.time and any(isinstance(box["low"], int) for box in boxes_in(method.options)):
                 raise ValueError(
                     f"a box of whole numbers changes what a step of {label} costs: give gradients, not time"
                 )
@@ -173,40 +159,7 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
 def _check_settings(settings: Options, solver: str) -> None:
     for key, value in settings.items():
         for part in value if isinstance(value, list) else [at_trial({key: value}, 0)[key]]:  # a list is a grid
-            check_options(with_schedules({key: part}), find_class(solver, SOLVERS, Solver))
-
-
-def at_trial(options: Options, trial: int) -> Options:
-    """Options with every box { low, high } in them replaced by a number: together a point of a Sobol sequence.
-
-    Equal numbers of boxes have the same points. A box is logarithmic, low^(1 - u) high^u to three digits, and gives
-    whole numbers if its ends are such.
-    """
-    if trial < 0:
-        raise ValueError(f"trial must be a whole number from 0 on, got {trial}")
-    engine = torch.quasirandom.SobolEngine(max(1, len(_boxes(options))), scramble=True, seed=0)
-    u = iter(engine.draw(trial + 1, dtype=torch.float64)[trial].tolist())
-    filled: Options = _filled(options, lambda box: _between(**box, u=next(u)))
-    return filled
-
-
-def _boxes(options: Options) -> list[Options]:
-    found: list[Options] = []
-    _filled(options, found.append)
-    return found
-
-
-def _filled(value: Any, fill: Callable[[Options], Any]) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return fill(value) if value.keys() == {"low", "high"} else {key: _filled(part, fill) for key, part in value.items()}
-
-
-def _between(low: Any, high: Any, u: float) -> float:
-    if not 0 < typed("low", low, float) < typed("high", high, float):
-        raise ValueError(f"a box needs 0 < low < high, got low = {low}, high = {high}")
-    value = low ** (1 - u) * high**u
-    return round(value) if isinstance(low, int) and isinstance(high, int) else float(f"{value:.3g}")
+            check_options(with_schedules({key: part}), find_solver(solver))
 
 
 def with_schedules(options: Options) -> Options:
@@ -219,63 +172,3 @@ def _schedule(**given: Any) -> Power | Steps:
         return Steps(tuple(_take(given, "values", list[float])), tuple(_take(given, "at", list[int])))
     check_options(given, Power)
     return Power(**given)
-
-
-@contextmanager
-def at(place: str) -> Iterator[None]:
-    """An error inside is told with its place."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-
-
-def known(given: str, names: Collection[str], what: str) -> str:
-    """`given`, which must be one of the names."""
-    if given not in names:
-        raise ValueError(f"unknown {what} {given!r}; known are {', '.join(names)}")
-    return given
-
-
-def typed(key: str, value: Any, hint: Any) -> Any:
-    """The value of a key, which must be of the type that is asked for."""
-    if not _fits(value, hint):
-        given, allowed = "nothing" if value is None else repr(value), hint if get_args(hint) else hint.__name__
-        raise ValueError(f"{key}: got {given}, allowed: {allowed}")
-    return value
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Types that no file can give are not judged."""
-    if isinstance(hint, UnionType):
-        return any(_fits(value, part) for part in get_args(hint))
-    kind = get_origin(hint) or hint
-    if kind is list:
-        return isinstance(value, list) and all(_fits(part, *get_args(hint)) for part in value)
-    return kind not in PLAIN or type(value) in PLAIN[kind]
-
-
-def check_options(options: Mapping[str, Any], owner: Any) -> None:
-    """Options must be parameters of the constructor of `owner`, of the right type."""
-    hints = {name: parameter.annotation for name, parameter in parameters(owner).items()}
-    for key, value in options.items():
-        typed(key, value, hints[known(key, hints, f"option of {owner.__name__}")])
-
-
-def parameters(owner: Any) -> dict[str, inspect.Parameter]:
-    """The parameters of a constructor."""
-    return {name: each for name, each in inspect.signature(owner.__init__).parameters.items() if name != "self"}
-
-
-def find_class(name: str, shipped: Mapping[str, type], kind: type) -> Any:
-    """One of the classes that come with the package, or the one at "package.module:Class"."""
-    if ":" not in name:
-        return shipped[known(name, shipped, f'{kind.__name__} (or give "package.module:Class")')]
-    module, _, attribute = name.partition(":")
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{name} cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, kind)):
-        raise ValueError(f"{name} is not a {kind.__name__}")
-    return found

@@ -11,21 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from bilevel_core.experiments.files import (
-    PROBLEMS,
-    Experiment,
-    Group,
-    Options,
-    at,
-    at_trial,
-    find_class,
-    known,
-    load,
-    parameters,
-    with_schedules,
-)
+from bilevel_core.experiments.boxes import Options, at_trial
+from bilevel_core.experiments.checking import at, find_problem, find_solver, known, parameters
+from bilevel_core.experiments.files import Experiment, Group, load, with_schedules
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers import SOLVERS, Solver
+from bilevel_core.solvers import Solver
 
 
 @dataclass(frozen=True)
@@ -50,8 +40,7 @@ class Run:
     @cached_property
     def as_json(self) -> Options:
         """As it comes back from a JSON, which has no infinity."""
-        content: Options = json.loads(json.dumps(asdict(self)), parse_constant=lambda constant: "inf")
-        return content
+        return json.loads(json.dumps(asdict(self)), parse_constant=lambda constant: "inf")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -59,19 +48,17 @@ class Run:
         return hashlib.sha256(json.dumps(self.as_json).encode()).hexdigest()[:12]
 
     def make_solver(self) -> Solver[Any]:
-        solver: Solver[Any] = find_class(self.solver, SOLVERS, Solver)(**with_schedules(self.options))
-        return solver
+        return find_solver(self.solver)(**with_schedules(self.options))
 
     def make_problem(self) -> BilevelProblem:
-        needs_seed = "seed" in parameters(find_class(self.problem, PROBLEMS, BilevelProblem))
+        needs_seed = "seed" in parameters(find_problem(self.problem))
         options = ({"seed": self.seed} if needs_seed else {}) | self.problem_options
         return _problem(self.problem, json.dumps(options))
 
 
 @lru_cache(maxsize=2)
 def _problem(name: str, options: str) -> BilevelProblem:
-    problem: BilevelProblem = find_class(name, PROBLEMS, BilevelProblem)(**json.loads(options))
-    return problem
+    return find_problem(name)(**json.loads(options))
 
 
 def paper_settings(experiment: str, solver: str) -> Options:

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 
 from bilevel_core.checkpoint import library
-from bilevel_core.experiments.files import PROBLEMS, Experiment, find_class, load, parameters
+from bilevel_core.experiments.checking import find_problem, parameters
+from bilevel_core.experiments.files import Experiment, load
 from bilevel_core.experiments.plan import Run, sweep
 from bilevel_core.files import write_atomically
-from bilevel_core.problem import BilevelProblem
 
 CLOCKS = ["cpu_seconds", "wall_seconds"]
 
@@ -65,7 +65,7 @@ def facts_of(run: Run, folder: Path) -> dict[str, Any] | None:
 
 def _batches(run: Run, file: Experiment) -> float:
     """How many batches of the experiment's own size a call of this run looks at; nan if it is the whole data."""
-    usual = parameters(find_class(file.problem, PROBLEMS, BilevelProblem)).get("batch_size")
+    usual = parameters(find_problem(file.problem)).get("batch_size")
     if usual is None or run.options.get("full"):
         return float("nan") if usual else 1.0
     own, shared = (options.get("batch_size", usual.default) for options in (run.problem_options, file.options))

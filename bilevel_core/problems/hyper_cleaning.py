@@ -1,13 +1,13 @@
 """Data hyper-cleaning on MNIST: the upper level weighs the training samples, some of which are mislabelled.
 
-    f(lambda, w) = mean over the clean upper set of  CE(w . image, label)
-    g(lambda, w) = mean over the noisy lower set of  sigmoid(lambda_i) CE(w . image_i, label_i)  +  C ||w||^2
+    f(x, y) = mean over the clean upper set of  CE(y . image, label)
+    g(x, y) = mean over the noisy lower set of  sigmoid(x_i) CE(y . image_i, label_i)  +  C ||y||^2
 
 Lower set: training images 0..19999, of which exactly noise * 20000 carry a wrong label, drawn once.
 Upper set: training images 40000..44999 with their true labels. Test set: MNIST's test file. Settings are selected on
 training images 45000..49999, which no run sees and no figure shows.
-w is a linear classifier on 784 normalised pixels and a constant, 10 x 785, flat; f does not depend on lambda.
-The paper's text swaps the names of the two sets; its formula, followed here, puts the weights on the noisy one.
+y is a linear classifier on 784 normalised pixels and a constant, 10 x 785, flat; f does not depend on x. The paper
+writes lambda and w. Its text swaps the names of the two sets; its formula, followed here, weighs the noisy one.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bilevel_core.allowed import COUNT, FINITE
 from bilevel_core.data import load_mnist
-from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
+from bilevel_core.problem import BilevelProblem, Samples, seeded
 from bilevel_core.problems.hyper_representation import MEAN, STD
 
 LOWER, UPPER, SELECTION = slice(0, 20_000), slice(40_000, 45_000), slice(45_000, 50_000)
-REJECTED = -100.0  # a lambda whose sigmoid is nothing beside 1/2
+REJECTED = -100.0  # an x_i whose sigmoid is nothing beside 1/2
 
 
 class Images(NamedTuple):
@@ -44,8 +45,8 @@ class HyperCleaning(BilevelProblem):
         oracle: bool = False,
         dtype: torch.dtype = torch.float32,
     ):
-        check_counts(batch_size=batch_size)
-        check_numbers(noise=noise, C=C)
+        COUNT.check(batch_size=batch_size)
+        FINITE.check(noise=noise, C=C)
         if not 0 <= noise <= 1:
             raise ValueError(f"noise is the fraction of wrong labels and must lie in [0, 1], got {noise}")
         if not C > 0:
@@ -60,16 +61,16 @@ class HyperCleaning(BilevelProblem):
         self.is_noisy = self.noisy_labels != self.lower_set.labels
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """lambda = 0 (all weights 1/2); w normal with variance 2/10 (Kaiming, fan-out), as in the code of the peers.
+        """x = 0 (all weights 1/2); y normal with variance 2/10 (Kaiming, fan-out), as in the code of the peers.
 
-        With `zero_start` w is 0. With `oracle` the mislabelled images weigh nothing from the start.
+        With `zero_start` y is 0. With `oracle` the mislabelled images weigh nothing from the start.
         """
         pixels = self.lower_set.pixels
-        w = torch.randn(10 * pixels.shape[1], generator=generator, dtype=pixels.dtype) * (2 / 10) ** 0.5
-        weights = torch.zeros(len(pixels), dtype=pixels.dtype)
+        y = torch.randn(10 * pixels.shape[1], generator=generator, dtype=pixels.dtype) * (2 / 10) ** 0.5
+        x = torch.zeros(len(pixels), dtype=pixels.dtype)
         if self.oracle:
-            weights[self.is_noisy] = REJECTED
-        return weights, torch.zeros_like(w) if self.zero_start else w
+            x[self.is_noisy] = REJECTED
+        return x, torch.zeros_like(y) if self.zero_start else y
 
     def sample(self, generator: torch.Generator) -> Samples:
         sets, size = (self.upper_set, self.lower_set), (self.batch_size,)
@@ -91,7 +92,7 @@ class HyperCleaning(BilevelProblem):
         return lambda y: self.C * (y @ y) - (weights * log_likelihoods(y, pixels, labels)).mean()
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Losses and accuracy of w on true labels; mean weights of noisy and clean; how low weights find the noisy:
+        """Losses and accuracy of y on true labels; mean weights of noisy and clean; how low weights find the noisy:
         AUC, and F1 if as many are called noisy as there are."""
         own = {"train": self.lower_set, "upper": self.upper_set}
         sets = own | {"test": self.test_set, "selection": self.selection_set}
@@ -123,14 +124,14 @@ def area_under_curve(positive: Tensor, negative: Tensor) -> Tensor:
     return (below + not_above).double().mean() / (2 * len(negative))
 
 
-def class_scores(w: Tensor, pixels: Tensor) -> Tensor:
-    """One row a class: W pixels', which is twice as fast as its transpose for a W of few rows."""
-    return w.view(10, -1) @ pixels.T
+def class_scores(y: Tensor, pixels: Tensor) -> Tensor:
+    """One row a class: Y pixels', which is twice as fast as its transpose for a Y of few rows."""
+    return y.view(10, -1) @ pixels.T
 
 
-def log_likelihoods(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
+def log_likelihoods(y: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
     """The logarithm of the probability of each label, minus its cross-entropy; cheap to differentiate twice."""
-    return class_scores(w, pixels).log_softmax(0).gather(0, labels[None]).squeeze(0)
+    return class_scores(y, pixels).log_softmax(0).gather(0, labels[None]).squeeze(0)
 
 
 def rows(table: Tensor, batch: Tensor | slice) -> Tensor:

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
+from bilevel_core.allowed import COUNT
 from bilevel_core.batches import Labelled
 from bilevel_core.data import load_mnist
 from bilevel_core.modules import Modules
-from bilevel_core.problem import check_counts
 
 MEAN, STD = 0.1307, 0.3081
 
@@ -81,7 +81,7 @@ class HyperRepresentation(Modules):
     ):
         """`zero_head`: y_0 = 0, else PyTorch's own start. `evaluation_size`: how many images of each set, from its
         front, `evaluate` uses."""
-        check_counts(evaluation_size=evaluation_size)
+        COUNT.check(evaluation_size=evaluation_size)
         mnist = load_mnist()
         upper = Labelled(_resize(mnist.train_images), mnist.train_labels)
         lower = test = Labelled(_resize(mnist.test_images), mnist.test_labels)

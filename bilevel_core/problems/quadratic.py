@@ -15,7 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_core.problem import BilevelProblem, Samples, check_counts, check_numbers, seeded
+from bilevel_core.allowed import COUNT, FINITE
+from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 
 class UpperNoise(NamedTuple):
@@ -43,8 +44,8 @@ class Quadratic(BilevelProblem):
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
     ):
-        check_counts(dim_x=dim_x, dim_y=dim_y)
-        check_numbers(mu=mu, L=L, rho=rho, noise=noise)
+        COUNT.check(dim_x=dim_x, dim_y=dim_y)
+        FINITE.check(mu=mu, L=L, rho=rho, noise=noise)
         if not (0 < mu <= L and rho >= 0 and noise >= 0):
             raise ValueError(f"need 0 < mu <= L and rho, noise >= 0, got {mu}, {L} and {rho}, {noise}")
         self.mu, self.L, self.rho, self.noise, generator = mu, L, rho, noise, seeded(seed)

@@ -13,7 +13,8 @@ With c = 0 the upper loss depends on y alone, as in data hyper-cleaning.
 import torch
 from torch import Tensor
 
-from bilevel_core.problem import BilevelProblem, Samples, check_numbers
+from bilevel_core.allowed import FINITE
+from bilevel_core.problem import BilevelProblem, Samples
 
 
 class Valley(BilevelProblem):
@@ -29,7 +30,7 @@ class Valley(BilevelProblem):
         start: tuple[float, float] = (-0.4, 1.5),
         dtype: torch.dtype = torch.float64,
     ):
-        check_numbers(a=a, b=b, c=c, noise=noise, x_0=start[0], y_0=start[1])
+        FINITE.check(a=a, b=b, c=c, noise=noise, x_0=start[0], y_0=start[1])
         if not (c >= 0 and noise >= 0):
             raise ValueError(f"c and noise must not be negative, got {c} and {noise}")
         self.a, self.b, self.c, self.noise, self.first, self.dtype = a, b, c, noise, start, dtype

@@ -3,11 +3,11 @@
 Grazzi, Franceschi, Pontil, Salzo (2020), "On the iteration complexity of hypergradient computation".
 
     y <- y - beta grad_y g(x, y)                                     `inner` times
-    v <- v - eta (H(x, y) v - grad_y f(x, y))                        K times from v = 0
+    v <- v - gamma (H(x, y) v - grad_y f(x, y))                      K times from v = 0
     x <- x - alpha (grad_x f(x, y) - J(x, y) v)
 
-Here eta is `eta_series`. After K iterations v has the mean of the Neumann sum with Q = K - 1. Cost of a step: inner + 2
-gradients, K - 1 H v (the first product is with v = 0), 1 J v. The method is deterministic: `full` gives it the
+Here gamma is `eta_series`. After K iterations v has the mean of the Neumann sum with Q = K - 1. Cost of a step: inner
++ 2 gradients, K - 1 H v (the first product is with v = 0), 1 J v. The method is deterministic: `full` gives it the
 whole data, `problem.full()`, as the paper's experiment does. By default each gradient and product is on a fresh
 draw, so that it can be run wherever the others can.
 """
@@ -23,7 +23,7 @@ from bilevel_core.solvers.solver import COUNT, POSITIVE, State, lower_batches, m
 @method
 class AIDFP(DoubleLoop):
     K: int = option(15, COUNT, "iterations for v")
-    eta_series: float = option(0.3, POSITIVE, "eta of the iteration, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the iteration, below 2 / L")
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         v = self.eta_series * f_y

@@ -3,10 +3,10 @@
 Ghadimi, Wang (2018), "Approximation methods for bilevel programming", Algorithm 2 (Algorithm 3 for the product).
 
     y <- y - beta grad_y g(x, y)                                     `inner` times, fresh batches
-    v  = K eta prod_{j=1}^{k} (I - eta H_j) grad_y f(x, y),          k uniform on 0..K-1
+    v  = K gamma prod_{j=1}^{k} (I - gamma H_j) grad_y f(x, y),      k uniform on 0..K-1
     x <- x - alpha (grad_x f(x, y) - J(x, y) v)
 
-Here eta is `eta_series`. Cost of a step: inner + 2 gradients, (K - 1) / 2 H v on average, 1 J v. The mean of v is
+Here gamma is `eta_series`. Cost of a step: inner + 2 gradients, (K - 1) / 2 H v on average, 1 J v. The mean of v is
 the Neumann sum with Q = K - 1, its variance grows with K. The paper has single samples; here a batch is what the
 problem draws.
 """
@@ -25,7 +25,7 @@ from bilevel_core.solvers.solver import COUNT, POSITIVE, State, lower_batches, m
 class BSA(DoubleLoop):
     alpha: Step = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
     K: int = option(12, COUNT, "the product has fewer factors than this")
-    eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the product, below 2 / L")
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         k = int(torch.randint(self.K, (), generator=generator))

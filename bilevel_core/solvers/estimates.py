@@ -1,14 +1,14 @@
-"""The pieces that methods are made of: a double loop, estimates of v* = H^-1 r, and recursive momentum.
+"""The pieces that methods are made of: estimates of v* = H^-1 r, the surrogate, a double loop, recursive momentum.
 
-    neumann        eta sum_{q=0}^{Q} prod_{j=1}^{q} (I - eta H_j) r           one batch for each factor, Q of them
-    truncated      K eta prod_{j=1}^{k} (I - eta H_j) r,   k uniform on 0..K-1   the same in expectation, with Q = K - 1
+    neumann      gamma sum_{q=0}^{Q} prod_{j=1}^{q} (I - gamma H_j) r            one batch for each factor, Q of them
+    truncated    K gamma prod_{j=1}^{k} (I - gamma H_j) r,  k uniform on 0..K-1  the same in expectation, with Q = K - 1
 
-With independent batches both have the mean  eta sum_{q=0}^{Q} (I - eta H)^q r = (I - (I - eta H)^{Q+1}) H^-1 r,
-so that the error of the mean is the tail (I - eta H)^{Q+1} H^-1 r. They need eta < 2 / L.
+With independent batches both have the mean  gamma sum_{q=0}^{Q} (I - gamma H)^q r = (I - (I - gamma H)^{Q+1}) H^-1 r,
+so that the error of the mean is the tail (I - gamma H)^{Q+1} H^-1 r. They need gamma < 2 / L.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,23 +21,30 @@ from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.solver import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
-def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
-    """The Neumann sum for H^-1 r, with one factor I - eta H for each batch, or for each lower loss made at x before."""
+def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], gamma: float) -> Tensor:
+    """The Neumann sum for H^-1 r: a factor I - gamma H for each batch, or for each lower loss made at x before."""
     total = r
     for batch in batches:
         Hr = batch.hessian_vector(y, r) if isinstance(batch, Loss) else hessian_vector(problem, x, y, r, batch)
-        r = r - eta * Hr
+        r = r - gamma * Hr
         total = total + r
-    return eta * total
+    return gamma * total
 
 
 def truncated(
-    problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float, K: int
+    problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], gamma: float, K: int
 ) -> Tensor:
     """One term of that sum, as many factors long as there are batches, times K."""
     for batch in batches:
-        r = r - eta * hessian_vector(problem, x, y, r, batch)
-    return K * eta * r
+        r = r - gamma * hessian_vector(problem, x, y, r, batch)
+    return K * gamma * r
+
+
+def surrogate(f: Loss, g: Loss, y: Tensor, solve: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """grad_x f - J v at y, and the v in it: what `solve` makes of grad_y f."""
+    f_x, f_y = f.gradients(y)
+    v = solve(f_y)
+    return f_x - g.jacobian_vector(y, v), v
 
 
 @method

@@ -4,12 +4,12 @@ Kwon, Kwon, Wright, Nowak (2023), "A fully first-order method for stochastic bil
 
     h_t = d_t(now) + (1 - eta_t) (h_{t-1} - d_t(before)),   h_0 = d_0(now),   for each gradient d below
     z_{t+1} = z_t - gamma h[grad_y g(x_t, z_t)]
-    y_{t+1} = y_t - beta (h[grad_y f(x_t, y_t)] + lambda_t h[grad_y g(x_t, y_t)])
-    x_{t+1} = x_t - alpha (h[grad_x f(x_t, y')] + lambda_t (h[grad_x g(x_t, y')] - h[grad_x g(x_t, z')]))
+    y_{t+1} = y_t - beta (h[grad_y f(x_t, y_t)] + ell_t h[grad_y g(x_t, y_t)])
+    x_{t+1} = x_t - alpha (h[grad_x f(x_t, y')] + ell_t (h[grad_x g(x_t, y')] - h[grad_x g(x_t, z')]))
 
-with y' = y_{t+1}, z' = z_{t+1}. d(now) and d(before) are on the same samples. lambda is `multiplier`; it stays
-outside the estimators, so that a growing lambda does not disturb their memory. h is linear, so the last two in x are
-kept as one, for the difference. Cost of a step: 12 gradients (6 at t = 0). v is reported as lambda (z - y). No public
+with y' = y_{t+1}, z' = z_{t+1}. d(now) and d(before) are on the same samples. ell is `multiplier`; it stays
+outside the estimators, so that a growing ell does not disturb their memory. h is linear, so the last two in x are
+kept as one, for the difference. Cost of a step: 12 gradients (6 at t = 0). v is reported as ell (z - y). No public
 code of F3SA is known to us.
 """
 
@@ -64,7 +64,7 @@ class F3SA(Solver[F3SAState]):
     alpha: Step = option(Power(0.1), POSITIVE, "step of x")
     beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
     gamma: Step = option(Power(0.5), POSITIVE, "step of z")
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "lambda, the price of the lower level")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
     def remember(self, state: State) -> F3SAState:
@@ -74,20 +74,20 @@ class F3SA(Solver[F3SAState]):
 
     def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
         here, before = Triple(state.x, state.y, state.z), state.before
-        eta, (lam,) = self.momentum_weight(state.t), self.at(state.t, "multiplier")
+        eta, ell = self.momentum_weight(state.t), self.value("multiplier", state.t)
 
         samples = draw(problem, generator)
         h_y = in_y(problem, here, samples)
         if eta < 1:
             h_y = recursive_momentum(h_y, state.h_y, in_y(problem, before, samples), eta)
-        state = self.move(problem, state, z=h_y.g_at_z, y=h_y.f + lam * h_y.g)
+        state = self.move(problem, state, z=h_y.g_at_z, y=h_y.f + ell * h_y.g)
         # The x-estimators follow (x_t, y_{t+1}, z_{t+1}); their last point was (x_{t-1}, y_t, z_t).
         samples = draw(problem, generator)
         h_x = in_x(problem, Triple(here.x, state.y, state.z), samples)
         if eta < 1:
             h_x = recursive_momentum(h_x, state.h_x, in_x(problem, Triple(before.x, here.y, here.z), samples), eta)
-        state = self.move(problem, state, x=h_x.f + lam * h_x.g)
-        return state.moved(v=lam * (state.z - state.y), before=here, h_y=h_y, h_x=h_x)
+        state = self.move(problem, state, x=h_x.f + ell * h_x.g)
+        return state.moved(v=ell * (state.z - state.y), before=here, h_y=h_y, h_x=h_x)
 
 
 def in_y(problem: BilevelProblem, at: Triple, samples: Samples) -> InY:

@@ -26,5 +26,4 @@ class FdeHBO(FMBO):
         self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int
     ) -> list[Directions]:
         """(d_y, d_v, d_x) at each point, by finite differences."""
-        (delta,) = self.at(t, "delta")
-        return finite_difference_at(problem, points, samples, delta)
+        return finite_difference_at(problem, points, samples, self.value("delta", t))

@@ -2,13 +2,13 @@
 
 Yang, Ji, Liang (2021), "Provably faster algorithms for bilevel optimization", Algorithm 1.
 
-    G = grad_x f - J v,   v = eta_series sum_{q=0}^{Q} prod_{j=1}^{q} (I - eta_series H_j) grad_y f
+    G = grad_x f - J v,   v = gamma sum_{q=0}^{Q} prod_{j=1}^{q} (I - gamma H_j) grad_y f
     h_t = d_t(now) + (1 - eta_t) (h_{t-1} - d_t(before)),   h_0 = d_0(now),   for d = grad_y g and d = G
     y_{t+1} = y_t - beta_t h_y,   x_{t+1} = x_t - alpha_t h_x
 
-d(now) and d(before) are on the same samples. Cost of a step: 6 gradients, 2 Q H v, 2 J v (half at t = 0). The
-paper lets the momentum weights of x and y differ; here they are one. Its released code resets the decay at every
-step and moves y twice; this follows the paper.
+gamma is `eta_series`; d(now) and d(before) are on the same samples. Cost of a step: 6 gradients, 2 Q H v, 2 J v (half
+at t = 0). The paper lets the momentum weights of x and y differ; here they are one. Its released code resets the decay
+at every step and moves y twice; this follows the paper.
 """
 
 from torch import Generator, Tensor
@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, recursive_momentum
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, recursive_momentum, surrogate
 from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
@@ -26,7 +26,7 @@ class MRBO(PairSolver):
     beta: Step = option(Power(0.5), POSITIVE, "step of y")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     Q: int = option(15, COUNT, "factors of the longest product in the sum")
-    eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
         here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
@@ -34,9 +34,8 @@ class MRBO(PairSolver):
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
             f, g = losses(problem, at.x, samples)
-            f_x, f_y = f.gradients(at.y)
-            v = neumann(problem, *at, f_y, batches, self.eta_series)
-            return Pair(f_x - g.jacobian_vector(at.y, v), g.grad_y(at.y)), v
+            G, v = surrogate(f, g, at.y, lambda r: neumann(problem, *at, r, batches, self.eta_series))
+            return Pair(G, g.grad_y(at.y)), v
 
         h, v = estimate(here)
         if eta < 1:

@@ -51,7 +51,7 @@ class PZOBO(Solver[State]):
         return step if step is None or isinstance(step, Rule) or not self.released else Adam(step)
 
     def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
-        x, (mu,) = state.x, self.at(state.t, "mu")
+        x, mu = state.x, self.value("mu", state.t)
         # 1. The lower level at x and at Q perturbed points, on the same batches.
         batches = list(lower_batches(problem, generator, self.inner))
         solved = self.solve(problem, state, batches)

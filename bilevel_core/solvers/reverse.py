@@ -9,7 +9,7 @@ optimization".
     for i = inner-1 down to inner-K:    d <- d - beta J(x, y_i; batch_i) a,     a <- a - beta H(x, y_i; batch_i) a
     x <- x - alpha d
 
-At a solved lower level d is AID-FP's with eta = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
+At a solved lower level d is AID-FP's with gamma = beta and the same K. Cost of a step: inner + 2 gradients, K - 1 H
 v, K J v. The graphs of the last K steps are kept, or with `recompute` only their iterates. v is reported as beta times
 the sum of the a's: minus the derivative of f in the inner gradients, so too for a rule, whose memory is differentiated.
 """
@@ -74,7 +74,7 @@ class Reverse(Solver[State]):
         self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator
     ) -> tuple[Tensor, State]:
         """The same, with one graph at a time: forwards, remembering where each step started, then backwards."""
-        x, y, (beta,) = state.x, state.y, self.at(state.t, "beta")
+        x, y, beta = state.x, state.y, self.value("beta", state.t)
         tape: list[tuple[Tensor, Any]] = []
         for batch in batches:
             tape.append((y, batch))

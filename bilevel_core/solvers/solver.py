@@ -1,36 +1,26 @@
 """What all methods share: options that are checked, a state that holds everything, `init`, `step` and `move`."""
 
 import inspect
-import math
 import sys
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
 
+from bilevel_core.allowed import COUNT, POSITIVE, RADIUS, SHARE, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
 from bilevel_core.directions import ThreeSamples, grad_y
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
-from bilevel_core.schedules import Rule, Step, is_number
+from bilevel_core.schedules import Rule, Step
 
-
-class Allowed(NamedTuple):
-    """A condition on an option, in words and as a test."""
-
-    words: str
-    test: Callable[[Any], bool]
-
-
-POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
-UNIT = Allowed("a number in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
-SHARE = Allowed("a number in [0, 1)", lambda value: is_number(value) and 0 <= value < 1)
-COUNT = Allowed("a whole number of at least 1", lambda value: type(value) is int and value >= 1)
-RADIUS = Allowed("a positive number (inf: no projection)", lambda value: is_number(value) and value > 0)
-SWITCH = Allowed("True or False", lambda value: isinstance(value, bool))
+__all__ = [
+    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop", "Solver",
+    "State", "draw", "generator_at", "lower_batches", "method", "option",
+]  # fmt: skip
 
 
 def option(default: Any, allowed: Allowed, words: str = "") -> Any:
@@ -61,14 +51,10 @@ class Options:
                 words = f.metadata["allowed"].words
                 raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, the same at every t, got {given!r}")
             if f.metadata and not (isinstance(given, Rule) and f.type in (Step, "Step")):
-                self.at(0, f.name)
-
-    def at(self, t: int, *names: str) -> tuple[Any, ...]:
-        """The values of the named options at time t, each checked against what it allows."""
-        return tuple([self.value(name, t) for name in names])
+                self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
-        """The same of one option."""
+        """The value of an option at time t, checked against what it allows."""
         given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
         try:
             value = given(t) if callable(given) else given

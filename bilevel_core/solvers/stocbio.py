@@ -3,11 +3,11 @@
 Ji, Yang, Liang (2021), "Bilevel optimization: convergence analysis and enhanced design", Algorithm 2.
 
     y <- y - beta grad_y g(x, y)                                     `inner` times, fresh batches
-    v  = eta sum_{q=0}^{Q} prod_{j=1}^{q} (I - eta H_j) grad_y f(x, y)
+    v  = gamma sum_{q=0}^{Q} prod_{j=1}^{q} (I - gamma H_j) grad_y f(x, y)
     x <- x - alpha (grad_x f(x, y) - J(x, y) v)
 
-Here eta is `eta_series`. Cost of a step: inner + 2 gradients, Q H v, 1 J v. Bias of v: (I - eta H)^{Q+1} v*. Its
-released code leaves the first term out of the sum and multiplies one term only by eta; this follows the paper.
+Here gamma is `eta_series`. Cost of a step: inner + 2 gradients, Q H v, 1 J v. Bias of v: (I - gamma H)^{Q+1} v*. Its
+released code leaves the first term out of the sum and multiplies one term only by gamma; this follows the paper.
 """
 
 from torch import Generator, Tensor
@@ -21,7 +21,7 @@ from bilevel_core.solvers.solver import COUNT, POSITIVE, State, lower_batches, m
 @method
 class StocBiO(DoubleLoop):
     Q: int = option(15, COUNT, "factors of the longest product in the sum")
-    eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         batches = lower_batches(problem, generator, self.Q, self.full)

@@ -3,12 +3,12 @@
 Khanduri, Zeng, Hong, Wai, Wang, Yang (2021), "A near-optimal algorithm for stochastic bilevel optimization via
 double-momentum", Algorithm 1.
 
-    G = grad_x f - J v,   v = K eta_series prod_{j=1}^{k} (I - eta_series H_j) grad_y f,   k uniform on 0..K-1
+    G = grad_x f - J v,   v = K gamma prod_{j=1}^{k} (I - gamma H_j) grad_y f,   k uniform on 0..K-1
     h_t = d_t(now) + (1 - eta_t) (h_{t-1} - d_t(before)),   h_0 = d_0(now),   for d = grad_y g and d = G
     y_{t+1} = y_t - beta_t h_y,   x_{t+1} = x_t - alpha_t h_x
 
-with the same k and the same batches at both points. The paper has eta_series = 1 / L. Cost of a step: 6 gradients,
-K - 1 H v on average, 2 J v (half at t = 0).
+with the same k and the same batches at both points. gamma is `eta_series`; the paper has 1 / L. Cost of a step: 6
+gradients, K - 1 H v on average, 2 J v (half at t = 0).
 """
 
 import torch
@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, recursive_momentum, truncated
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, recursive_momentum, surrogate, truncated
 from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option
 
 
@@ -27,7 +27,7 @@ class SUSTAIN(PairSolver):
     beta: Step = option(Power(0.5), POSITIVE, "step of y")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     K: int = option(12, COUNT, "the product has fewer factors than this")
-    eta_series: float = option(0.3, POSITIVE, "eta of the product, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the product, below 2 / L")
 
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
         here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
@@ -36,9 +36,8 @@ class SUSTAIN(PairSolver):
 
         def estimate(at: Pair) -> tuple[Pair, Tensor]:
             f, g = losses(problem, at.x, samples)
-            f_x, f_y = f.gradients(at.y)
-            v = truncated(problem, *at, f_y, batches, self.eta_series, self.K)
-            return Pair(f_x - g.jacobian_vector(at.y, v), g.grad_y(at.y)), v
+            G, v = surrogate(f, g, at.y, lambda r: truncated(problem, *at, r, batches, self.eta_series, self.K))
+            return Pair(G, g.grad_y(at.y)), v
 
         h, v = estimate(here)
         if eta < 1:

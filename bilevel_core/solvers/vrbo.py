@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 from bilevel_core.directions import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann
+from bilevel_core.solvers.estimates import Pair, PairSolver, PairState, neumann, surrogate
 from bilevel_core.solvers.solver import COUNT, POSITIVE, draw, lower_batches, method, option
 
 
@@ -31,7 +31,7 @@ class VRBO(PairSolver):
     period: int = option(3, COUNT, "steps from one fresh start of the estimates to the next")
     large: int = option(5, COUNT, "draws in a fresh start")
     Q: int = option(10, COUNT, "factors of the longest product in the sum")
-    eta_series: float = option(0.3, POSITIVE, "eta of the sum, below 2 / L")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
     def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
         here, h = Pair(state.x, state.y), state.h
@@ -43,13 +43,13 @@ class VRBO(PairSolver):
                 id(x): (*losses(problem, x, samples), [lower_loss(problem, x, each, fixed=True) for each in batches])
                 for x, _ in points
             }
-            made = []
-            for x, y in points:
+
+            def estimate(x: Tensor, y: Tensor) -> tuple[Pair, Tensor]:
                 f, g, factors = at_x[id(x)]
-                f_x, f_y = f.gradients(y)
-                v = neumann(problem, x, y, f_y, factors, self.eta_series)
-                made.append((Pair(f_x - g.jacobian_vector(y, v), g.grad_y(y)), v))
-            return made
+                G, v = surrogate(f, g, y, lambda r: neumann(problem, x, y, r, factors, self.eta_series))
+                return Pair(G, g.grad_y(y)), v
+
+            return [estimate(*point) for point in points]
 
         def carry(h: Pair, last: Pair, here: Pair) -> tuple[Pair, Tensor]:
             (now, v), (then, _) = estimates(here, last)

@@ -2,13 +2,17 @@
 
     ```{claims-summary}
     ```
+    ```{claims-by-verdict}
+    ```
     ```{claims-ledger} Abstract
     ```
 
-and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger. The front page has
-`findings`, what a reader takes home from the first of them.
+and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger. A card has its
+verdicts and chapters as classes, by which ledger.js filters. The front page has `findings`, what a reader takes home
+from the first of them.
 """
 
+from collections.abc import Iterable
 from functools import cache
 
 from docutils import nodes
@@ -26,9 +30,14 @@ def ledgers():
     return judged(evidence), taken(evidence)
 
 
+def keys(words: Iterable[str], chapters: Iterable[int]) -> list[str]:
+    """The classes of a card."""
+    return [f"is-{word.replace(' ', '-')}" for word in words] + [f"in-chapter-{number}" for number in chapters]
+
+
 class Ledger(SphinxDirective):
-    def card(self, markdown: str, kind: str) -> nodes.container:
-        box = nodes.container(classes=[kind])
+    def card(self, markdown: str, *classes: str) -> nodes.container:
+        box = nodes.container(classes=list(classes))
         self.state.nested_parse(StringList(markdown.split("\n"), source=self.env.docname), 0, box)
         return box
 
@@ -43,13 +52,25 @@ class ClaimsSummary(Ledger):
         return [self.card(render.claims_summary(ledgers()[0]), "ledger-summary")]
 
 
+class ClaimsByVerdict(Ledger):
+    def run(self) -> list[nodes.Node]:
+        return [self.card(render.claims_by_verdict(ledgers()[0]), "ledger-list")]
+
+
 class ClaimsLedger(Ledger):
     required_arguments, final_argument_whitespace = 1, True
 
     def run(self) -> list[nodes.Node]:
         section = self.section(CLAIM_SECTIONS)
-        rows = [row for row in ledgers()[0] if row[0].section == section]
-        return [self.card(render.passage_card(*row), "ledger-card") for row in rows]
+        return [
+            self.card(
+                render.passage_card(passage, claims),
+                "ledger-card",
+                *keys([claim.verdict for claim in claims], passage.chapters),
+            )
+            for passage, claims in ledgers()[0]
+            if passage.section == section
+        ]
 
 
 class Findings(Ledger):
@@ -68,12 +89,23 @@ class AssumptionsLedger(Ledger):
 
     def run(self) -> list[nodes.Node]:
         section = self.section(CHOICE_SECTIONS)
-        rows = [row for row in ledgers()[1] if row.section == section]
-        return [self.card(render.choice_card(row), "ledger-card") for row in rows]
+        return [
+            self.card(render.choice_card(choice), "ledger-card", *keys([render.measured(choice)], choice.chapters))
+            for choice in ledgers()[1]
+            if choice.section == section
+        ]
+
+
+def filtered(app, pagename, templatename, context, doctree):
+    """Only the ledgers load the filter."""
+    if pagename in ("book/claims", "book/assumptions"):
+        app.add_js_file("ledger.js", loading_method="defer")
 
 
 def setup(app):
+    app.connect("html-page-context", filtered)
     app.add_directive("claims-summary", ClaimsSummary)
+    app.add_directive("claims-by-verdict", ClaimsByVerdict)
     app.add_directive("claims-ledger", ClaimsLedger)
     app.add_directive("findings", Findings)
     app.add_directive("assumptions-summary", AssumptionsSummary)

@@ -35,6 +35,7 @@ from bilevel_book.home import notebook_file
 LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
 TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
+ASLEEP = "A still picture until its script runs: in JupyterLab say Trust Notebook, or run this cell."
 ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -159,11 +160,11 @@ class Explore:
         """The HTML: with stored frames, or with a key by which the kernel knows this slider, or with both."""
         start = stored["start"] if stored else _png(self.picture(self.first), optimize=True)
         controls = "".join(
-            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" min="0" step="1" '
+            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" disabled min="0" step="1" '
             f'max="{len(slider.frames) - 1}" value="{slider.first}">'
             f'<output style="min-width: {max(len(_label(value)) for value in slider.values)}ch">'  # or it would jump
             f"{html.escape(_label(slider.frames[slider.first]))}</output></label>"
-            f'<button type="button" aria-label="Play {html.escape(slider.label)}">▶</button></div>'
+            f'<button type="button" disabled aria-label="Play {html.escape(slider.label)}">▶</button></div>'
             for slider in self.sliders.values()
         )
         data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
@@ -176,7 +177,7 @@ class Explore:
             f'<div class="explore-controls">{controls}</div>\n'
             f'<figcaption data-longest="{longest}"><span>{words["title"]}</span></figcaption>\n'
             f'<img alt="{words["alt"]}" src="{start}">\n'
-            '<p class="explore-note" role="status"></p>\n'
+            f'<p class="explore-note" role="status">{ASLEEP}</p>\n'
             f'<script type="application/json">{data}</script>\n'
             f"<script>{_beside('sliders.js')}</script>\n</figure>"
         )

@@ -84,10 +84,23 @@ def test_the_counts_at_the_top_are_those_of_the_rows(ledger, choices):
     top = render.claims_summary(ledger)
     assert top.startswith(f"{len(PASSAGES)} passages of the paper make {len(different)} different claims")
     for verdict in Verdict:
-        assert f"[{verdict}]{{.verdict .verdict-{verdict.replace(' ', '-')}}} {expected[verdict]}\n" in top + "\n"
+        linked = f"[{expected[verdict]}](#claim-{verdict.replace(' ', '-')})"
+        assert f"[{verdict}]{{.verdict .verdict-{verdict.replace(' ', '-')}}} {linked}\n" in top + "\n"
     measured_ones = sum(1 for choice in choices if choice.effect)
     assert f"not-measured}} {len(choices) - measured_ones}" in render.choices_summary(choices)
     assert 0 < measured_ones < len(choices)
+
+
+def test_every_claim_stands_once_under_its_verdict_with_a_link_to_its_card(ledger):
+    listed = render.claims_by_verdict(ledger)
+    cards = "\n".join(render.passage_card(*row) for row in ledger)
+    for verdict in Verdict:
+        part = listed.partition(f"(claim-{verdict.replace(' ', '-')})=")[2].partition("\n\n(")[0]
+        assert part.count("\n- [") == tally(ledger)[verdict]
+    links = re.findall(r"\]\(#(claim-.+?)\)", listed)
+    assert len(links) == sum(tally(ledger).values())
+    assert all(cards.count(f"({link})=") == 1 for link in links)
+    assert listed.index(f"[{Verdict.FAILS}]") < listed.index(f"[{Verdict.HOLDS}]")
 
 
 def test_what_is_said_twice_is_counted_once(ledger):

@@ -248,9 +248,14 @@ def test_a_sentence_is_as_good_as_the_weakest_of_its_comparisons():
     assert against("2", "0.9999") == ALIKE
     assert against("2", "0.9999", "noisy") == UNDECIDED
     assert against("2", "noisy", "0.5") == FAILS
-    assert against("0.9999", alike=True) == HOLDS
-    assert against("0.9999", "2", alike=True) == FAILS
-    assert against("0.5", alike=True) == FAILS
+    assert against("0.9999", means="alike") == HOLDS
+    assert against("0.9999", "2", means="alike") == FAILS
+    assert against("0.5", means="alike") == FAILS
+    assert against("0.9999", "noisy", "2", means="differs") == HOLDS
+    assert against("0.9999", "noisy", means="differs") == UNDECIDED
+    assert against("0.9999", means="differs") == FAILS
+    assert against("2", "0.5", contains=("0.5",)) == UNDECIDED
+    assert against("2", "0.5", contains=("2",)) == FAILS
     assert against("2", untestable={"2": "no number is stated"}) == UNTESTABLE
     assert against("2", "no runs", "noisy", untestable={"no runs": "no number is stated"}) == UNTESTABLE
     assert against("0.5", "no runs", untestable={"no runs": "no number is stated"}) == FAILS
@@ -261,7 +266,8 @@ def test_bad_sentences_and_tables_are_refused():
     for changed, says in [
         ({"measure": "better"}, "no measure 'better'"), ({"levels": (1.0,)}, "levels"),
         ({"measure": "faster"}, "levels"), ({"rivals": ()}, "give rivals"), ({"rivals": ("A",)}, "other than A"),
-        ({"untestable": {"C": "why"}}, "among them"),
+        ({"untestable": {"C": "why"}}, "among them"), ({"contains": ("C",)}, "among them"),
+        ({"means": "faster"}, "means ahead, alike or differs"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=says):
             replace(LOWER, **changed)

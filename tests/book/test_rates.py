@@ -198,10 +198,11 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 def test_frozen_schedules_are_constants(method):
     frozen, moving = rates.solver(method, 100), rates.solver(method)
     names = ["alpha", "beta"] + (["multiplier", "gamma"] if method in ("F2SA", "F3SA") else ["lam"])
-    assert frozen.at(0, *names) == frozen.at(5000, *names) == moving.at(100, *names)
+    for name in names:
+        assert frozen.value(name, 0) == frozen.value(name, 5000) == moving.value(name, 100)
     if hasattr(frozen, "eta"):
-        assert frozen.at(1, "eta") == (0.5,)
-        assert frozen.at(5000, "eta") == moving.at(101, "eta")
+        assert frozen.value("eta", 1) == 0.5
+        assert frozen.value("eta", 5000) == moving.value("eta", 101)
     with pytest.raises(ValueError, match="no such method: Newton"):
         rates.Averaged(method="Newton")
 
@@ -367,4 +368,4 @@ def test_bad_bends_are_refused(wrong):
 def test_the_negative_control_has_the_steps_of_fdehbo():
     ours, control = rates.solver("FdeHBO"), rates.solver(rates.SAME_STEPS)
     for name in ("alpha", "beta", "lam"):
-        assert [ours.at(t, name) for t in (0, 10, 10_000)] == [control.at(t, name) for t in (0, 10, 10_000)]
+        assert all(ours.value(name, t) == control.value(name, t) for t in (0, 10, 10_000))

@@ -51,7 +51,8 @@ def test_the_page_holds_one_frame_for_each_place_of_the_sliders(two):
     assert len(set(data["frames"])) == 6
     assert data["alts"][3] == "A line with a = 0.5, b = 2."  # the last slider turns fastest
     assert data["titles"][3] == "It rises by 1.5"
-    assert page.count('type="range"') == page.count("<button") == 2
+    assert page.count('type="range" disabled') == page.count('<button type="button" disabled') == 2  # no script yet
+    assert f">{sliders.ASLEEP}</p>" in page
     assert "a, the left end" in page
     assert '<img alt="A line with a = 0, b = 2."' in page
 

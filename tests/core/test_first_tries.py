@@ -26,6 +26,10 @@ def first_try(problem, steps):
     return run(problem, "FdeHBO", steps=steps, progress=False, refit=True)
 
 
+def is_on_its_way(result):
+    return any("x is on its way" in sentence for sentence in result.warnings)
+
+
 def gain(start, found, best):
     return (start - found) / (start - best)
 
@@ -34,11 +38,6 @@ def shares(problem, result, column, *, first, best):
     """The gain of the x of a run, where x `first` gains nothing and `best` all, each with a y fitted afresh."""
     start, all_of_it = (refit(problem, x).numbers[column] for x in (first, best))
     return gain(start, result.refit.numbers[column], all_of_it)
-
-
-unfinished = pytest.mark.xfail(
-    strict=True, reason="the suggested alpha is small, and nothing says that x is on its way"
-)
 
 
 def linear(inputs, outputs):
@@ -108,7 +107,7 @@ def test_twenty_ridge_penalties_come_close_to_the_closed_form():
     lbfgs.step(closure)
     result = first_try(problem, steps=1000)
     ends = problem.phi(torch.zeros(20)), problem.phi(best)
-    assert gain(ends[0], problem.phi(result.state.x), ends[1]) > RIGHT or result.warnings
+    assert gain(ends[0], problem.phi(result.state.x), ends[1]) > RIGHT or is_on_its_way(result)
     assert result.refit.numbers["validation_loss"] == pytest.approx(problem.phi(result.state.x).item(), rel=1e-3)
     # The penalties say which features matter: all but one of the six are below all of the others.
     small = result.state.x[:6].sort().values
@@ -151,15 +150,14 @@ def accuracy(problem, x, y, digits):
     return (problem.predict(x, y, images).argmax(1) == labels).float().mean().item()
 
 
-@unfinished
 @pytest.mark.slow
 def test_class_weights_are_as_good_as_inverse_frequencies(unbalanced, unseen_digits):
     problem = from_modules(ClassWeights(), linear(49, 10), (cross_entropy, weighted), *unbalanced, 64, 1e-4)
     result = first_try(problem, steps=600)
     x, uniform, inverse = result.state.x, torch.zeros(10), -unbalanced[1][1].bincount().log()
-    assert shares(problem, result, "upper_loss", first=uniform, best=inverse) > RIGHT or result.warnings
+    assert shares(problem, result, "upper_loss", first=uniform, best=inverse) > RIGHT or is_on_its_way(result)
     baseline = accuracy(problem, inverse, refit(problem, inverse).y, unseen_digits)
-    assert accuracy(problem, x, result.refit.y, unseen_digits) > baseline - 0.03 or result.warnings
+    assert accuracy(problem, x, result.refit.y, unseen_digits) > baseline - 0.03 or is_on_its_way(result)
 
 
 # 3. Features of sinusoids.
@@ -214,7 +212,7 @@ def test_features_for_few_shots_come_close_to_those_through_the_closed_form():
     result = first_try(problem, steps=1000)
     problem.load(result.state.x, result.state.y)
     found, best = (with_best_heads(each, upper, lower, ridge).item() for each in (features, truth))
-    assert gain(start, found, best) > RIGHT or result.warnings
+    assert gain(start, found, best) > RIGHT or is_on_its_way(result)
     assert result.refit.numbers["upper_loss"] == pytest.approx(found, rel=0.02)
 
 
@@ -264,7 +262,7 @@ def test_a_filter_finds_wrong_labels_and_does_as_well_as_one_that_knows_them():
     result = first_try(problem, steps=1500)
     assert auc(result.state.x, noisy.bad) > 0.95
     nothing, oracle = torch.zeros(400), torch.where(noisy.bad, -6.0, 6.0)
-    assert shares(problem, result, "upper_loss", first=nothing, best=oracle) > RIGHT or result.warnings
+    assert shares(problem, result, "upper_loss", first=nothing, best=oracle) > RIGHT or is_on_its_way(result)
 
     # The same by an optimiser of torch.
     phi, x = objective(problem), nothing.requires_grad_()
@@ -321,7 +319,7 @@ def test_networks_trained_afresh_learn_more_from_twenty_learned_images_than_from
         return sum((each(images_of_test).argmax(1) == labels).float().mean().item() for each in networks) / 3
 
     learned = score(result.state.x.view(20, 49))
-    assert learned > score(chosen) + 0.05 or result.warnings
+    assert learned > score(chosen) + 0.05 or is_on_its_way(result)
     assert accuracy(problem, result.state.x, result.refit.y, unseen_digits) == pytest.approx(learned, abs=0.03)
 
 

@@ -349,15 +349,40 @@ def test_a_stream_is_opened_at_every_draw(parts, generator):
 
 
 def test_the_batch_size_is_that_of_the_loaders(parts, generator):
-    loaders = [DataLoader(TensorDataset(*pair), 7) for pair in parts[3:]]
-    assert problem_size(from_modules(*parts[:3], *loaders)) == 7
-    assert problem_size(from_modules(*parts[:3], *loaders, batch_size=3)) == 3
-    assert problem_size(from_modules(*parts)) == 256
+    upper, lower = (DataLoader(TensorDataset(*pair), n) for pair, n in zip(parts[3:], (7, 9), strict=True))
+    assert sizes(from_modules(*parts[:3], upper, lower)) == [7, 9]
+    assert sizes(from_modules(*parts[:3], upper, lower, batch_size=3)) == [3, 3]
+    assert sizes(from_modules(*parts[:3], upper, lower, batch_size=(3, 4))) == [3, 4]
+    assert sizes(from_modules(*parts[:4], lower)) == [9, 9]
+    assert sizes(from_modules(*parts)) == [256, 256]
 
 
-def problem_size(problem):
-    samples = problem.sample(torch.Generator())
-    return problem.size(samples.upper)
+def sizes(problem):
+    return [problem.size(batch) for batch in problem.sample(torch.Generator())]
+
+
+def contrastive(prediction, target):
+    """The examples of a batch against one another: log n where all of them are alike."""
+    return cross_entropy(prediction @ prediction.T, torch.arange(len(prediction)))
+
+
+def spread(prediction, target):
+    return mse_loss(prediction, prediction.mean(0).expand_as(prediction)) + prediction.std(0).mean()
+
+
+def pairs(prediction, target):
+    return (prediction[:, None] - prediction).square().sum()
+
+
+@pytest.mark.parametrize("batch_size", [2, 8])
+@pytest.mark.parametrize("loss", [contrastive, spread, pairs])
+def test_only_a_sum_is_refused_as_one(loss, batch_size, parts):
+    """Two copies of two examples double log 2: three copies tell it from a sum."""
+    outer, inner, _, *sets = parts
+    from_modules(outer, inner, loss, *sets, batch_size=batch_size)
+    nn.init.zeros_(inner.weight)
+    nn.init.zeros_(inner.bias)
+    from_modules(outer, inner, contrastive, *sets, batch_size=batch_size)
 
 
 def test_examples_may_be_dicts_and_inputs_nests(parts, generator):

@@ -80,7 +80,7 @@ class Mine(Quadratic):
         ({}, {"best": "objective"}, "its best is None, now it is objective"),
         ({"problem": networks()}, {"problem": networks(ridge=0.2)}, "its problem's ridge is 0.1, now it is 0.2"),
         ({"problem": networks()}, {"problem": networks(shift=1e-6)}, "its problem's lower_data"),
-        ({"problem": networks()}, {"problem": networks(batch_size=6)}, "its problem's batch_size is 5, now it is 6"),
+        ({"problem": networks()}, {"problem": networks(batch_size=6)}, "_size is 5, now it is 6"),
         ({"problem": networks()}, {"problem": networks(frozen=0.1)}, "its problem's outer"),
         ({"problem": Mine()}, {"problem": Mine(settings={"a": [1, 2.5], "b": {"x", "y"}})}, "its problem's settings"),
         ({"problem": Mine()}, {"problem": Mine(array=np.array([0.0, 1.0, 3.0]))}, "its problem's array"),

@@ -179,7 +179,7 @@ def test_a_name_stands_for_what_suggest_finds(monkeypatch, capsys):
         asked.append((name, seed))
         return SimpleNamespace(solver=FMBO(alpha=0.123), line="FMBO(alpha=0.123), since so it goes")
 
-    monkeypatch.setitem(sys.modules, "bilevel_core.suggest", SimpleNamespace(suggest=suggest))
+    monkeypatch.setattr("bilevel_core.runner.suggest", suggest)
     by_name = run(quadratic(), "FMBO", 3, steps=5)
     assert capsys.readouterr().err.startswith("FMBO(alpha=0.123), since so it goes\n")
     assert same_state(by_name.state, run(quadratic(), FMBO(alpha=0.123), 3, steps=5, **quiet).state)
@@ -194,7 +194,7 @@ def test_refit_solves_the_lower_level_at_the_last_x_or_the_best(monkeypatch):
     def refit(problem, x, seed):
         return SimpleNamespace(x=x, seed=seed, warnings=(), numbers={})
 
-    monkeypatch.setitem(sys.modules, "bilevel_core.refit", SimpleNamespace(refit=refit))
+    monkeypatch.setattr("bilevel_core.runner.cold_start", refit)
     result = run(quadratic(), FMBO(), 3, steps=5, refit=True, **quiet)
     assert torch.equal(result.refit.x, result.state.x)
     assert result.refit.seed == 3

@@ -1,6 +1,5 @@
 """What a run says about itself: a sentence when something is wrong, none when all is well."""
 
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -57,7 +56,7 @@ def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
 def test_the_share_of_the_rows_decides():
     """v is inside its ball at first, and on its sphere later: too few rows, until the early ones weigh little."""
     solver = FMBO(r_v=2.0, lam=0.02, eta=1.0, alpha=1e-6)
-    assert [bool(told(Quadratic(), solver, steps, rows=50)) for steps in (150, 1000)] == [False, True]
+    assert ["sphere" in str(told(Quadratic(), solver, steps, rows=50)) for steps in (150, 1000)] == [False, True]
     assert told(noisy(), FMBO(r_v=0.01), every=100) == ()  # one row is no share
 
 
@@ -78,10 +77,10 @@ def test_exponential_growth_is_told_before_it_is_huge():
     problem.x0, problem.b, problem.c = 0 * problem.x0, 0 * problem.b, 0 * problem.c + 1e-3
     growing, tame = (run(problem, SOBA(alpha=1e-9, beta=0.1, lam=lam), steps=160, progress=False) for lam in (0.7, 0.6))
     assert growing.history.norm_v.iloc[-1] < 1e5
-    (sentence,) = growing.warnings
+    sentence, *others = growing.warnings
     assert "||v|| grew to" in sentence
     assert "lam is too large" in sentence
-    assert tame.warnings == ()
+    assert all("x is on its way" in other for other in (*others, *tame.warnings))  # with so small an alpha
 
 
 def test_an_x_that_never_moved_is_told():
@@ -91,11 +90,11 @@ def test_an_x_that_never_moved_is_told():
     assert "alpha is lost in rounding" in sentence
 
 
-def watched(solver, moved=1.0, rows=((1.0, 1.0),) * 10, name="", numbers=(), dtype=torch.float64, t=300):
-    """The warnings of a run that ended like this: rows of (||y||, ||v||)."""
+def watched(solver, moved=1.0, seen=((1.0, 1.0, 1.0),) * 10, name="", numbers=(), dtype=torch.float64, t=300):
+    """The warnings of a run that ended like this: rows of (||x - x_0||, ||y||, ||v||)."""
     start = solver.init(Quadratic(dtype=dtype))
     state = start.moved(x=start.x + moved, t=t)
-    seen = [watch.Seen(moved, *row) for row in rows]
+    seen = [watch.Seen(*row) for row in seen]
     return [*watch.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
 
 
@@ -107,6 +106,34 @@ def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
     assert watched(FMBO(), name="objective", numbers=[2.0, 1.0, 2.1]) == []
     assert len(watched(FMBO(), name="objective", numbers=[-2.0, -1.7])) == 1
     assert "objective ended above its start" in told(Valley(), SOLVERS["alternating"]())[0]  # the wrong slope
+
+
+@pytest.mark.parametrize(
+    ("way", "losses", "warned"),
+    [
+        ("goes on at one pace", lambda s: 2 - s, True),
+        ("goes on at one pace", lambda s: 2 - min(s, 0.5), False),  # on a plateau
+        ("goes on at one pace", lambda s: 1 + s, False),  # another sentence says that it went up
+        ("has settled", lambda s: 2 - s, False),  # y is on its way
+    ],
+)
+def test_an_x_on_its_way_is_told_if_the_loss_falls_with_it(way, losses, warned):
+    shares = [k / 20 for k in range(21)]
+    distances = [s if way == "goes on at one pace" else min(1.0, 3 * s) for s in shares]
+    sentences = watched(FMBO(), seen=[(x, 1.0, 1.0) for x in distances], name="loss", numbers=map(losses, shares))
+    told = [sentence for sentence in sentences if "x is on its way" in sentence]
+    assert len(told) == warned
+    if warned:
+        assert "loss fell from 1.5 to 1, and x came 50% further from x_0; take more steps, or a larger alpha" in told[0]
+
+
+def test_the_cures_of_an_x_on_its_way_are_more_steps_and_a_larger_alpha():
+    def said(steps, alpha):
+        return told(Quadratic(), SOBA(alpha=alpha, beta=0.3, lam=0.3), steps)
+
+    (sentence,) = said(100, alpha=0.01)
+    assert sentence.startswith("x is on its way: in the second half of the run objective fell from")
+    assert said(1000, alpha=0.01) == said(100, alpha=0.1) == ()
 
 
 def test_a_saturated_x_is_told_and_a_large_one_is_not():
@@ -127,7 +154,7 @@ def test_a_delta_in_the_rounding_is_told():
     assert told(noisy(), FdeHBO(delta=1e-9)) == ()  # float64 has digits enough
     (sentence,) = told(noisy(), FdeHBO(delta=1e-300))
     assert sentence.endswith("a larger delta")
-    assert watched(FdeHBO(delta=1e-9), rows=[(1.0, 0.0)] * 10) == []  # H 0 is exact
+    assert watched(FdeHBO(delta=1e-9), seen=[(1.0, 1.0, 0.0)] * 10) == []  # H 0 is exact
 
 
 def test_divergence_is_told_with_its_step_and_the_variable():
@@ -161,8 +188,15 @@ def test_a_resumed_run_says_the_same(tmp_path):
 @pytest.mark.parametrize("steps", [1, 12, pytest.param(120, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
 def test_no_false_alarm_on_the_problems_with_a_closed_form(name, steps):
+    """A run that is too short says that x is on its way, one that is not has nothing to say."""
     for problem in (noisy(dtype=torch.float32), Valley(noise=0.3)):
-        assert told(problem, EVERY[name], steps) == ()
+        result = run(problem, EVERY[name], steps=steps, progress=False)
+        everywhere = getattr(problem, "minimiser", torch.linspace(-2, 3, 5001))  # Valley is a curve
+        best = problem.objective(everywhere).min()
+        first, last = (problem.objective(x) for x in (problem.start(torch.Generator())[0], result.state.x))
+        left = ((last - best) / (first - best)).item()
+        assert all("x is on its way" in sentence for sentence in result.warnings)
+        assert (left > 0.02) if result.warnings else (left < 0.1 or steps < watch.FEWEST)
 
 
 PAPER = {
@@ -178,7 +212,8 @@ def test_no_false_alarm_on_the_experiments_of_the_paper(name):
     """Neither with FMBO's ball, which v touches now and then, nor where f does not see x."""
     assert told(HyperCleaning(), PAPER[name], 300, every=30) == ()
     if name == "FdeHBO":
-        assert told(HyperRepresentation(batch_size=64, evaluation_size=200), PAPER[name], 20, every=4) == ()
+        (sentence,) = told(HyperRepresentation(batch_size=64, evaluation_size=200), PAPER[name], 20, every=4)
+        assert "x is on its way" in sentence  # as is right after 20 steps
 
 
 @pytest.mark.slow
@@ -197,6 +232,6 @@ def test_a_cold_start_that_is_worse_is_told(factor, warned):
 
 def test_what_a_refit_says_is_said_by_the_run(monkeypatch):
     stuck = SimpleNamespace(warnings=("the refit did not converge",), numbers={})
-    monkeypatch.setitem(sys.modules, "bilevel_core.refit", SimpleNamespace(refit=lambda *given: stuck))
+    monkeypatch.setattr("bilevel_core.runner.cold_start", lambda *given: stuck)
     assert told(Quadratic(), FMBO(), refit=True) == ("the refit did not converge",)
     assert told(Quadratic(), FMBO()) == ()

@@ -160,7 +160,7 @@ def test_versions_agree():
 def test_requirements_are_pinned():
     lines = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line and not line.startswith("#")]
     assert all(re.fullmatch(r"[a-zA-Z0-9_.-]+==\S+", line) for line in lines)
-    assert {"torch==2.13.0", "torchvision==0.28.0"} <= set(lines)
+    assert "torch==2.13.0" in lines
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ class Lab:
         before = self.seen()
         self.slider().locator("input").first.press("ArrowRight")
         self.page.wait_for_function(
-            "before => document.querySelector('figure.explore img').src !== before", arg=before[-1]
+            "before => document.querySelector('figure.explore output').textContent !== before", arg=before[0]
         )
         titled = len(self.slider().locator("figcaption").inner_text()) > 3
         return titled and all(now != then for now, then in zip(self.seen(), before, strict=True))

@@ -25,14 +25,14 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
         above.plot(x, y, "o", color=BLUE, markersize=9)
         above.axhline(problem.a, color=GREEN, linewidth=1, linestyle="--")
         above.text(-1.6, problem.a + 0.09, "f wants y = 1", color=GREEN, fontsize=10)
-        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"x = {x:g}: the answer moves at dy*/dx = {sensitivity:+.2f}")
+        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"The answer moves at dy*/dx = {sensitivity:+.2f}")
         draw_objective(below, problem)
         below.plot(x + near, phi + slope * near, color=RED, linewidth=4.5, label="hypergradient")
         below.plot(
             x + near, phi + direct * near, color=ORANGE, linewidth=2.5, linestyle="--", label="direct term alone"
         )
         below.plot(x, phi, "o", color=RED, markersize=9)
-        below.set(ylim=(-0.4, 3.9), title=f"slope of Φ {slope:+.2f}, direct term {direct:+.2f}")
+        below.set(ylim=(-0.4, 3.9), title="The slope of Φ, true and direct")
         below.legend(loc="upper right")
         return figure
 

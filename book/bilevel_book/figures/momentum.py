@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREY, METHODS, ORANGE, RED, house_style, panels
+from bilevel_book.style import BLACK, GREY, METHODS, ORANGE, RED, house_style, name_lines, panels
 
-LOOKS = {"plain": (GREY, "-"), "average": (ORANGE, "--"), "recursive": (BLUE, "-")}
+LOOKS = {"plain": (GREY, "-"), "average": (ORANGE, "--"), "recursive": (METHODS["FMBO"].color, "-")}
 
 
 def same_sample(
@@ -19,7 +19,7 @@ def same_sample(
     """Variance at rest against eta: predicted (lines) and measured (dots), for one sample and for two."""
     with house_style():
         figure, axes = panels(height=3.5)
-        for (name, curve), colour, marker in zip(curves.items(), (BLUE, RED), "os", strict=True):
+        for (name, curve), colour, marker in zip(curves.items(), (LOOKS["recursive"][0], RED), "os", strict=True):
             axes.loglog(curve_eta, curve, color=colour, label=name)
             axes.loglog(eta, measured[name], marker, color=colour, markersize=7)
         axes.axhline(1, color=BLACK, linewidth=1, linestyle=":")
@@ -40,7 +40,7 @@ def following(
             above.plot(one_run[name], color=colour, linestyle=style, linewidth=width)
             below.semilogy(errors[name], color=colour, linestyle=style, label=name)
         above.plot(truth, color=BLACK, linewidth=1.3)
-        above.set(ylim=(-2.9, 2.9), ylabel="first coordinate", title="One run; black is the truth")
+        above.set(ylim=(-2.9, 2.9), ylabel="first coordinate", title="One run, and the truth as a thin smooth line")
         below.set(xlim=(0, len(truth) - 1), ylim=(0.04, 3), xlabel="t", ylabel="r.m.s. error")
         below.set_title("The error over all runs")
         below.legend(loc="lower left", ncols=3)
@@ -76,7 +76,13 @@ def error_against_time(curves: Mapping[float, np.ndarray], eta: float) -> Figure
             axes.loglog(np.arange(1, len(curve)), curve[1:], color=GREY, alpha=0.3, linewidth=1, zorder=1)
         plain = curves[1.0]
         axes.loglog(np.arange(1, len(plain)), plain[1:], label="η = 1, which is SOBA", **METHODS["SOBA"].line)
-        axes.loglog(np.arange(1, len(plain)), curves[eta][1:], color=BLUE, linewidth=2.4, label=f"FMBO, η = {eta}")
+        axes.loglog(
+            np.arange(1, len(plain)),
+            curves[eta][1:],
+            color=METHODS["FMBO"].color,
+            linewidth=2.4,
+            label=f"FMBO, η = {eta}",
+        )
         axes.set(xlabel="steps t", ylabel="mean of ‖∇Φ(x)‖²", xlim=(1, len(plain) - 1), ylim=(0.01, 30))
         axes.set_title(f"After {len(plain) - 1} steps: {curves[eta][-1]:.3f}, SOBA {plain[-1]:.2f}")
         axes.legend(loc="lower left")
@@ -90,5 +96,5 @@ def race_of_schedules(runs: Mapping[str, tuple[np.ndarray, np.ndarray]], title: 
         for (name, (calls, average)), style in zip(runs.items(), ("-", "--", "-.", ":"), strict=True):
             axes.loglog(calls, average, color=METHODS[name.split(",")[0]].color, linestyle=style, label=name)
         axes.set(xlabel="oracle calls", ylabel="running mean of ‖∇Φ(x)‖²", title=title)
-        axes.legend(loc="lower left")
+        name_lines(axes)
         return figure

@@ -125,7 +125,7 @@ def map_and_path(
         last.axhline(-np.pi / 3, color=ORANGE, linewidth=1.5, linestyle="--")
         last.plot(x, color=BLACK, linewidth=1)
         last.text(len(x), 0.36, "minimum", color=BLUE, ha="right", va="bottom", fontsize=10)
-        last.text(len(x), -np.pi / 3 + 0.04, "J = 0", color="#8a5f00", ha="right", va="bottom", fontsize=10)
+        last.text(len(x), -np.pi / 3 + 0.04, "J = 0", color=ORANGE, ha="right", va="bottom", fontsize=10)
         last.set(ylim=(-2.3, 1.2), xlabel="t", ylabel="x")
         return figure
 

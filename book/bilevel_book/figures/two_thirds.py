@@ -11,7 +11,7 @@ from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SK
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
-# Names of `bilevel_book.theory.constants.QUANTITIES` in print.
+# Names of `bilevel_book.theory.potential.QUANTITIES` in print.
 PRINT = {
     "|h^f|^2": r"$\|h^f\|^2$",
     "|y - y*|^2": r"$\|y-y^*\|^2$",

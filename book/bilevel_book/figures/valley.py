@@ -40,12 +40,14 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.plot(YS, g, color=BLUE)
         above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
-        above.annotate("f wants y = 1", (problem.a, 6.6), xytext=(5, 0), textcoords="offset points", color=GREEN)
+        above.annotate(
+            "f wants y = 1", (problem.a, 6.6), xytext=(-5, 0), textcoords="offset points", color=GREEN, ha="right"
+        )
         above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
-        above.set_title(f"At x = {x:g} the lower level answers y* = {y_star:.2f}")
+        above.set_title("The lower level answers with the minimum of g")
         draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
-        below.set_title(f"so the upper level pays Φ = {problem.objective(at):.2f}")
+        below.set_title("The upper level pays Φ")
         return figure
 
 

@@ -1,9 +1,11 @@
 """The ledgers as MyST Markdown, one card for each passage and for each choice."""
 
+from dataclasses import replace
+
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
 from bilevel_book.ledger.claims import Passage, tally
-from bilevel_book.verdicts import Claim
+from bilevel_book.verdicts import Claim, Verdict
 
 
 def badge(word: str) -> str:
@@ -16,16 +18,40 @@ def chapter(number: int) -> str:
     return f"[Chapter {number}](../chapters/{paths.chapter(number).name})"
 
 
+def anchor(name: str) -> str:
+    """What a link to the card of a passage, or to the list of a verdict, ends with."""
+    return f"claim-{name.replace(':', '-').replace(' ', '-')}"
+
+
+WORST_FIRST = (Verdict.FAILS, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
+
+
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
-    """How many passages, how many claims, and how many of them have each verdict."""
+    """How many passages, how many claims, and how many of them have each verdict, with a link to their list."""
     counts = tally(ledger)
-    verdicts = "\n".join(f"- {badge(verdict)} {count}" for verdict, count in counts.items())
+    verdicts = "\n".join(f"- {badge(word)} [{counts[word]}](#{anchor(word)})" for word in WORST_FIRST)
     return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}"
+
+
+def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
+    """The different claims under their verdicts, what fails first, each with a link to its first card."""
+    first: dict[Claim, Passage] = {}
+    for passage, claims in ledger:
+        for claim in claims:
+            first.setdefault(replace(claim, where=""), passage)
+    parts = []
+    for word in WORST_FIRST:
+        rows = [f"- [{claim.text}](#{anchor(passage.id)})" for claim, passage in first.items() if claim.verdict is word]
+        parts.append(f"({anchor(word)})=\n{badge(word)} {len(rows)}\n\n" + "\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def passage_card(passage: Passage, claims: list[Claim]) -> str:
     """The quotation, its claims with verdict, number and measure, and where they are tested."""
-    parts = [f"*{passage.where}*", "\n".join(f"> {line}" for line in passage.quote.split("\n"))]
+    parts = [
+        f"({anchor(passage.id)})=\n*{passage.where}*",
+        "\n".join(f"> {line}" for line in passage.quote.split("\n")),
+    ]
     for claim in claims:
         where = f" ({claim.where})" if claim.where != passage.where else ""
         parts.append(f"{badge(claim.verdict)} {claim.text}{where}")
@@ -42,9 +68,13 @@ def choices_summary(choices: list[Choice]) -> str:
     return f"{len(choices)} choices, and the effect of other values:\n\n{counts}"
 
 
+def measured(choice: Choice) -> str:
+    return "measured" if choice.effect else "not measured"
+
+
 def choice_card(choice: Choice) -> str:
     """What is open, the value, the reason, the effect."""
-    parts = [f"**{choice.what}** {badge('measured' if choice.effect else 'not measured')}"]
+    parts = [f"**{choice.what}** {badge(measured(choice))}"]
     parts.append(f"*Here:* {choice.value}.\\\n*Because:* {choice.why}.")
     if choice.effect:
         parts.append("\n".join(f"- {line}" for line in choice.effect))

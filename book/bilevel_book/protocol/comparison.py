@@ -21,7 +21,10 @@ from bilevel_book.protocol.measures import HORIZONS, Curve, Measure, curves, fas
 
 @dataclass(frozen=True)
 class Sentence:
-    """In `metric`, `first` is faster (to `levels`), lower or more stable than each of `rivals`; or `alike`."""
+    """In `metric`, `first` is faster (to `levels`), lower or more stable than each of `rivals`.
+
+    Or it means something else: that they are "alike", or that some rival "differs".
+    """
 
     text: str
     first: str
@@ -29,17 +32,24 @@ class Sentence:
     measure: str
     metric: str
     levels: tuple[float, ...] = ()
-    alike: bool = False
+    means: str = "ahead"
     untestable: Mapping[str, str] = field(default_factory=dict)  # rivals about whom no run can decide, and why
+    contains: tuple[
+        str, ...
+    ] = ()  # rivals that are special cases of `first`, which it cannot lose to but by its tuning
     resolution: float = 1e-6  # runs are stored with six digits; for an error rate, half an image
 
     def __post_init__(self) -> None:
         if self.measure not in ("faster", "lower", "stable"):
             raise ValueError(f"{self.text}: no measure {self.measure!r}; there are faster, lower and stable")
+        if self.means not in ("ahead", "alike", "differs"):
+            raise ValueError(f"{self.text}: a sentence means ahead, alike or differs, not {self.means!r}")
         if bool(self.levels) != (self.measure == "faster"):
             raise ValueError(f"{self.text}: give levels to the measure faster, and only to it; got {self.levels}")
-        if not self.rivals or self.first in self.rivals or not self.untestable.keys() <= set(self.rivals):
-            raise ValueError(f"{self.text}: give rivals other than {self.first}, the untestable ones among them")
+        if not self.rivals or self.first in self.rivals or not {*self.untestable, *self.contains} <= set(self.rivals):
+            raise ValueError(
+                f"{self.text}: give rivals other than {self.first}, those that are untestable or contained among them"
+            )
 
 
 class Pairs:

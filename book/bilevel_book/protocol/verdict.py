@@ -14,6 +14,7 @@ at 1 - 5 % / (k - 1), ..., and from the first that stays undecided on, the rest 
 A method that diverged on a seed on which the other did not cannot win, and two cannot be alike if either diverged.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from math import isnan, log
 from typing import Any
@@ -76,12 +77,25 @@ def decide(compared: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
 
 
 def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
-    """The verdict on the sentence: the worst on its rivals."""
-    meant = {Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS} if sentence.alike else {}
-    words = {meant.get(word, word) for word in decided.verdict} | (
-        {Verdict.UNTESTABLE} if sentence.untestable else set()
-    )
-    return next(word for word in WORST_FIRST if word in words)
+    """The verdict on the sentence: the worst on its rivals, as it means them.
+
+    A method that loses to a special case of itself was not tuned enough: about the method nothing is decided.
+    """
+    rows: list[Any] = list(decided.itertuples())
+    lost_to_itself = {row.rival for row in rows if row.verdict == Verdict.FAILS} & set(sentence.contains)
+    words = {Verdict.UNDECIDED if row.rival in lost_to_itself else row.verdict for row in rows}
+    if sentence.means == "alike":
+        words = {{Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS}.get(word, word) for word in words}
+    elif sentence.means == "differs" and words & {Verdict.HOLDS, Verdict.FAILS}:
+        words = {Verdict.HOLDS}
+    elif sentence.means == "differs" and words == {Verdict.ALIKE}:
+        words = {Verdict.FAILS}
+    return worst(words | ({Verdict.UNTESTABLE} if sentence.untestable else set()))
+
+
+def worst(words: Iterable[Verdict]) -> Verdict:
+    """The verdict on what is made of several."""
+    return min(words, key=WORST_FIRST.index)
 
 
 def judge(runs: pd.DataFrame, sentence: Sentence, axis: str = "equivalents", margin: float = MARGIN) -> Verdict:

@@ -78,13 +78,13 @@ class ReleasedMRBO(MRBO):
         new = super().update(problem, state, generator)
         if not self.twice:
             return new
-        alpha, beta = self.at(state.t, "alpha", "beta")
+        alpha, beta = self.value("alpha", state.t), self.value("beta", state.t)
         return new.moved(x=new.x - alpha * new.h.x, y=new.y - beta * new.h.y)
 
     def between(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
         """A step in which y takes half of its way before G is formed; `before.y` remembers that midpoint."""
         x, y, eta = state.x, state.y, self.momentum_weight(state.t)
-        alpha, beta = self.at(state.t, "alpha", "beta")
+        alpha, beta = self.value("alpha", state.t), self.value("beta", state.t)
         samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
         f, g = losses(problem, x, samples)
 

@@ -159,6 +159,23 @@ def test_a_stored_run_is_verified_by_doing_its_beginning_again(small, folder, mo
     assert told["SOBA"].startswith("main/SOBA_1: the code no longer gives its first rows")
 
 
+def test_a_column_that_a_method_adds_late_is_no_difference(small, folder, monkeypatch):
+    (run,) = sweep(small, "smoke", labels=["SOBA"])
+    measure = SOLVERS["SOBA"].measure
+    added = {"at": 20}
+
+    def measures_late(self, problem, state):
+        return measure(self, problem, state) | ({"late": 1.0} if state.t >= added["at"] else {})
+
+    monkeypatch.setattr(SOLVERS["SOBA"], "measure", measures_late)
+    reproduce([run], folder, progress=False)
+    assert verify(run, folder) is None
+    added["at"] = 5  # now the first rows have it too
+    assert verify(run, folder) is not None
+    monkeypatch.setattr(SOLVERS["SOBA"], "measure", lambda self, *given: measure(self, *given) | {"new": 1.0})
+    assert verify(run, folder) is not None
+
+
 def test_on_another_processor_a_thousandth_is_allowed(small, folder, monkeypatch):
     (run,) = sweep(small, "smoke", labels=["SOBA"])
     reproduce([run], folder, progress=False)

@@ -1,0 +1,81 @@
+"""Sentences of the paper with the intervals that decide them, under a rule that the reader chooses."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bilevel_book.protocol.sentences import TRACKS, Case
+from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
+
+MARKS = {  # colour, mark, filled: a word can be told without its colour
+    Verdict.HOLDS: (GREEN, "<", True),
+    Verdict.ALIKE: (ORANGE, "s", True),
+    Verdict.FAILS: (RED, ">", True),
+    Verdict.UNDECIDED: (GREY, "o", False),
+}
+AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds"}
+WIDEST = 30.0  # ratios beyond it are drawn at the edge
+
+
+def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN, title: str = "") -> Figure:
+    """A panel for each track, a line for each comparison: the ratio at the end of the budget and its interval.
+
+    Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
+    if none is given.
+    """
+    tracks = [track for track in TRACKS if any(track in case.tracks for case in cases)]
+    tables = {track: _lines(cases, track, axis, margin) for track in tracks}
+    rows = [len(table) for table in tables.values()]
+    with house_style():
+        figure, axes = panels(
+            len(tracks), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
+        )
+        for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
+            _draw(panel, table, margin)
+            panel.set_title(TRACKS[track])
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
+        axes[-1, 0].set_xlabel("ratio, praised / rival")
+        return figure
+
+
+def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:
+    tables = [case.numbers(track, axis, margin).assign(id=case.id) for case in cases if track in case.tracks]
+    table = pd.concat(tables, ignore_index=True)
+    return table[table.horizon == "end"].reset_index(drop=True)
+
+
+def _draw(panel: Axes, table: pd.DataFrame, margin: float) -> None:
+    panel.axvspan(1 / (1 + margin), 1 + margin, color=GREY, alpha=0.25, linewidth=0)
+    panel.axvline(1, color=BLACK, linewidth=0.8)
+    for line, row in table.iterrows():
+        colour, mark, filled = MARKS[Verdict(row.verdict)]
+        if np.isfinite(row.low):
+            low, high, middle = np.clip([row.low, row.high, np.exp(row["mean"])], 1 / WIDEST, WIDEST)
+            panel.plot([low, high], [line, line], color=colour, linewidth=2)
+            panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if filled else "none", markersize=7)
+        else:
+            panel.text(1, line, "cannot be read", ha="center", va="center", fontsize=8.5, color=colour)
+    panel.set_yticks(range(len(table)), [f"{row.id}: {row.rival}, {row.measure}" for row in table.itertuples()])
+    panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
+    panel.tick_params(axis="y", length=0, labelsize=9)
+    panel.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    panel.minorticks_off()
+
+
+def told(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> str:
+    """How many verdicts each word has under a rule, and how many of them the protocol's own rule shares."""
+    pairs = [
+        (case.verdict(track, axis, margin), case.verdict(track))
+        for case in cases
+        for track in TRACKS
+        if track in case.tracks
+    ]
+    counts = pd.Series([word for word, _ in pairs]).value_counts()
+    words = ", ".join(f"{counts[word]} {word}" for word in Verdict if word in counts)
+    moved = sum(word != own for word, own in pairs)
+    where = "on the home axis" if axis is None else f"in {AXES[axis]}"
+    return f"Margin {margin:.0%}, {where}: {words}; {moved or 'none'} moved"
