@@ -10,6 +10,9 @@ REPAIRS = {
     # The bibliography is called a list, and its entries something else, by a role that is no more.
     '<div role="list" class="citation-list">': '<div class="citation-list">',
     ' role="doc-biblioentry"': "",
+    # Parameters that take a line each are a list of descriptions of nothing.
+    '<dl>\n<dd><em class="sig-param">': '<dl role="presentation">\n<dd role="presentation"><em class="sig-param">',
+    '<dd><em class="sig-param">': '<dd role="presentation"><em class="sig-param">',
     # Buttons have other names than their words, or none.
     ' title="Search" aria-label="Search"': ' title="Search"',
     'data-mode="light" title="Light"': 'data-mode="light"',

@@ -19,6 +19,7 @@ LOST = """<!doctype html>
 <title>Not here: {title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
+a {{ color: inherit; }}
 body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 36rem; margin: 15vh auto; padding: 0 1rem; }}
 </style>
 <main>
