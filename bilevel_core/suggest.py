@@ -107,6 +107,4 @@ def _inverse(value: float) -> float:
 
 
 def _shown(value: Rate) -> str:
-    if isinstance(value, Power):
-        return f"{value(0):.2g} (1 + t / {value.w})^-{value.p:.2g}"
-    return f"{value:.2g}"
+    return f"{value(0):.2g} (1 + t / {value.w})^-{value.p:.2g}" if isinstance(value, Power) else f"{value:.2g}"

@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # Raised only with a reason. 2800 was the aim of the house, 4000 of the whole. What came on top: shared passes 300;
 # errors that name file, table and key 300; calibrated experiments 250; runs that warn, and checkpoints of this very run
 # 440; data of any kind and modules that keep still 220; step rules and AID-CG 110; refit, objective and suggest 330; a
-# problem that is tried before it runs 90. Experiments and runner are to be cut again once the first edition's results
-# are gone.
-MOST_LINES = 5100
+# problem that is tried before it runs 90; runs that say that x is on its way, sums that are refused 30. Experiments and
+# runner are to be cut again once the first edition's results are gone.
+MOST_LINES = 5110
 
 
 def test_imports_follow_the_arrows(monkeypatch, capsys):
