@@ -52,11 +52,9 @@ def bundled() -> Path:
 
 @lru_cache(maxsize=1)
 def _load(root: Path, download: bool) -> Mnist:
-    images, labels, test_images, test_labels = (_read(root / f"{name}.gz", download) for name in FILES)
+    contents = (_read(root / f"{name}.gz", download) for name in FILES)
     # The header of an idx file is 16 bytes for images, 8 for labels; what follows are plain bytes.
-    return Mnist(
-        images[16:].view(-1, 28, 28), labels[8:].long(), test_images[16:].view(-1, 28, 28), test_labels[8:].long()
-    )
+    return Mnist(*(z[16:].view(-1, 28, 28) if k % 2 == 0 else z[8:].long() for k, z in enumerate(contents)))
 
 
 def _read(path: Path, download: bool) -> Tensor:

@@ -28,9 +28,8 @@ class Objective:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Phi(x)."""
-        gradient, self.y, self.v = hypergradient(
-            self.problem, x, self.samples, self.y, self.tol, self.max_steps, self.v
-        )
+        known = self.y, self.tol, self.max_steps, self.v
+        gradient, self.y, self.v = hypergradient(self.problem, x, self.samples, *known)
         with torch.no_grad():
             value = self.problem.upper(x, self.y, self.samples.upper)
         return value + (x - x.detach()) @ gradient  # adds nothing but the slope

@@ -74,8 +74,7 @@ class BilevelProblem(ABC):
         return x
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Numbers to follow during a run; the first is shown in the progress bar, and watched if its name says that it
-        is a loss, by having "loss" or "objective" in it."""
+        """Numbers to follow in a run; the first is shown, and watched if "loss" or "objective" is in its name."""
         return {}
 
     def full(self) -> Samples:

@@ -70,8 +70,7 @@ def warnings(
             f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
             "H^-1 grad_y f: a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
         )
-    middle = max(1, len(seen) // 2)
-    half = seen[:middle]
+    half = seen[: max(1, len(seen) // 2)]
     for variable in "yv":
         last, before = getattr(seen[-1], variable), max(getattr(row, variable) for row in half)
         huge = last > HUGE * max(1.0, *(row.y for row in half))
@@ -86,12 +85,12 @@ def warnings(
             f"{name} ended above its start, {numbers[-1]:.4g} after {numbers[0]:.4g}: a smaller alpha, a larger beta "
             "so that y keeps up with x, or a longer run"
         )
-    elif is_loss and enough and seen[middle].x < (1 - FAR) * seen[-1].x:
-        before, last = numbers[middle], numbers[-1]
+    elif is_loss and enough and (far := 1 - seen[len(half)].x / (seen[-1].x or 1.0)) > FAR:
+        before, last = numbers[len(half)], numbers[-1]
         if before - last > FELL * min(abs(before), max(numbers) - min(numbers)):
             yield (
                 f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
-                f"came {1 - seen[middle].x / seen[-1].x:.0%} further from x_0; take more steps, or a larger alpha"
+                f"came {far:.0%} further from x_0; take more steps, or a larger alpha"
             )
     moved = (state.x - start.x).abs().max().item()
     if moved > MOVED:
