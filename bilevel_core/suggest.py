@@ -9,7 +9,8 @@ follows y in as many. alpha is the smaller of
 By itself x is stable below 2 / direct. The loop from x to y to v and back, tau y' = x - y, tau v' = y - v, x' = -alpha
 implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz; a curvature below 0 makes nothing
 unstable, and counts as 0. Steps decay from t = 300 on, as in the theorems. Where draws differ, or a method draws by
-itself, half of an estimate is its past, and more from t = 30 on. The 60 % and these times suit sixteen problems.
+itself, half of an estimate is its past, and more from t = 30 on. Where no ball keeps v, 60 % become 30 %: if L grows
+with x, nothing else does. These shares and times suit sixteen problems.
 """
 
 import math
@@ -75,7 +76,8 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tup
     many = math.ceil(min(30, 4 * tau)), f"4 tau, tau = 2 L / mu = {tau:.2g}; at most 30"
     stable = _inverse(max(0.0, m.direct) + tau * max(0.0, m.implicit)), f"1 / (direct + tau implicit), tau = {tau:.2g}"
     moves = tau * m.slope + math.sqrt(tau) * m.noise_x
-    careful = 0.6 * m.size_x * _inverse(moves), f"60 % of x in tau = {tau:.2g} steps"
+    share = 0.6 if "r_v" in defaults else 0.3
+    careful = share * m.size_x * _inverse(moves), f"{share:.0%} of x in tau = {tau:.2g} steps"
     step = _inverse(2 * m.L), "1 / (2 L)"
     rules: dict[str, tuple[float, str]] = {
         "alpha": min(stable, careful),

@@ -22,7 +22,7 @@ GROWTH = 1e3  # of a norm above 1, over its largest in the first half of the row
 HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
 FAR = 0.25  # of the distance from x_0, gained in the second half of the rows: a settled x gains less than 0.2
-FELL = 0.1  # of the range of a loss, in the second half of the rows: after all but 1 % of an exponential fall it is 0.1
+FELL = 0.1  # of a loss or of its range, in the second half of the rows: where 1 % of an exponential fall is left
 MOVED = 10.0  # an entry of x: it takes a sigmoid from 1/2 to 5e-5
 VANISHED = 1e-3  # ||grad_x g|| at the last x over that at the first, for one y and one batch
 ROUNDING = 0.1  # the error of H v by finite differences, in parts of H v
@@ -88,7 +88,7 @@ def warnings(
         )
     elif is_loss and enough and seen[middle].x < (1 - FAR) * seen[-1].x:
         before, last = numbers[middle], numbers[-1]
-        if before - last > FELL * (max(numbers) - min(numbers)):
+        if before - last > FELL * min(abs(before), max(numbers) - min(numbers)):
             yield (
                 f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
                 f"came {1 - seen[middle].x / seen[-1].x:.0%} further from x_0; take more steps, or a larger alpha"
