@@ -68,7 +68,8 @@ def task(solution: str) -> Task:
         wanted = [ast.unparse(_Hollow().visit(ast.parse(_text(solution, node)))) for node in asked]
     else:
         given = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
-        rest, read = checks, _names(checks, ast.Load)
+        rest = checks
+        read = set(_names(checks, ast.Load)) - set(_names(checks, ast.Store))
         wanted = [f"{name} = ..." for name in _names([n for n in body if n not in checks], ast.Store) if name in read]
     words = "# Replace every ... below; the next cell checks it." if wanted else "# Your code, if you need any."
     stub = [*(_text(solution, node) for node in given), words, *wanted]

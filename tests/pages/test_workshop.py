@@ -72,7 +72,7 @@ def test_a_solution_without_functions_leaves_the_names_that_its_assertions_read(
     assert parts.check.splitlines()[1:] == ["assert c == 6"]
 
 
-@pytest.mark.parametrize("solution", ["", "print(2)", "from math import pi\nfor k in (1, pi):\n    assert k"])
+@pytest.mark.parametrize("solution", ["", "print(2)", "from math import pi\nk = 3\nfor k in (1, pi):\n    assert k"])
 def test_a_solution_that_checks_nothing_of_the_student_leaves_room_and_what_it_imports(solution):
     *imports, words = task(solution).stub.splitlines()
     assert words == "# Your code, if you need any."
