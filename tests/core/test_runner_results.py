@@ -140,7 +140,8 @@ def test_several_seeds_have_a_checkpoint_each_and_an_interruption_ends_them(tmp_
 def test_a_result_says_in_a_line_what_it_is():
     result = run(quadratic(), FMBO(r_v=0.01), steps=20, every=2, **quiet)
     first, last = result.history.objective.iloc[[0, -1]]
-    words = f"FMBO on Quadratic, 20 steps, stop: steps, objective {first:.4g} -> {last:.4g}, 1 in .warnings"
+    words = f"FMBO on Quadratic, 20 steps, stop: steps, objective {first:.4g} -> {last:.4g}, 2 in .warnings"
+    assert len(result.warnings) == 2  # v at its ball, and x on its way
     assert repr(result) == f"<{words}>"
     page = result._repr_html_()
     assert page.startswith(f"<p>{words.replace('>', '&gt;')}</p><p>v was on the sphere")

@@ -123,7 +123,7 @@ def test_tables_keep_what_matters_in_view_on_a_phone(browser):
         edges = cells.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
         assert len(edges) > 60  # every cell that says something
         assert max(edges) <= 390
-        assert cells.nth(2).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
+        assert cells.nth(1).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
         page = visit.open("chapters/10_hyper_cleaning.html")
         block = page.locator(".text_html:has(table.dataframe)").first
         loss = block.locator("th", has_text="train_loss").bounding_box()
@@ -328,3 +328,29 @@ def test_a_lost_reader_finds_the_way_back(browser):
         page.goto((HTML / "404.html").as_uri())
         assert page.locator("a").first.get_attribute("href").endswith("/bilevel-book/book/index.html")
         assert (barriers(page), visit.requests, visit.complaints) == ([], [], [])
+
+
+def test_the_ledger_is_filtered_by_verdict_section_and_chapter(browser):
+    with Visit(browser) as visit:
+        page = visit.open("book/claims.html")
+        every = page.locator(".ledger-card").count()
+        shown = page.locator(".ledger-card:visible")
+        assert (shown.count(), page.locator(".ledger-filter output").inner_text()) == (every, f"{every} cards")
+
+        page.select_option("select[name=verdict]", label="does not hold")
+        assert 0 < shown.count() == page.locator(".ledger-card.is-does-not-hold").count() < every
+        assert page.locator(".ledger-card:visible .verdict-does-not-hold").count() >= shown.count()
+
+        page.select_option("select[name=verdict]", label="all")
+        page.select_option("select[name=section]", label="Table 1")
+        assert page.locator("h2:visible", has_text="Table 1").count() == 1
+        assert page.locator("h2:visible", has_text="Abstract").count() == 0
+
+        # A link of the list leads to its card, also where the filter had hidden it.
+        link = page.locator(".ledger-list li a").first
+        target = link.get_attribute("href")
+        page.select_option("select[name=section]", label="Abstract")
+        page.select_option("select[name=chapter]", index=1)
+        link.click()
+        page.wait_for_function("(id) => !document.getElementById(id).closest('[hidden]')", arg=target[1:])
+        assert visit.complaints == []
