@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.directions import Loss, losses
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, whole
 
 
 class Hypergradient(NamedTuple):
@@ -53,7 +53,7 @@ def hypergradient(
     check_vector("x", x)
     check_vector("y", y)
     tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
-    samples = problem.full() if samples is None else samples
+    samples = whole(problem) if samples is None else samples
 
     f, g = losses(problem, x, samples)
     y = solve_lower(g, y.detach(), tol, max_steps)

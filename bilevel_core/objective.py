@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.hypergradient import hypergradient
-from bilevel_core.problem import BilevelProblem, Samples, check_problem
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, whole
 
 
 class Objective:
@@ -21,7 +21,7 @@ class Objective:
         self, problem: BilevelProblem, samples: Samples | None = None, tol: float | None = None, max_steps: int = 200
     ):
         check_problem(problem, seed=0)
-        self.problem, self.samples = problem, problem.full() if samples is None else samples
+        self.problem, self.samples = problem, whole(problem) if samples is None else samples
         self.tol, self.max_steps = tol, max_steps
         self.y: Tensor | None = None
         self.v: Tensor | None = None

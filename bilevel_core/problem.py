@@ -103,6 +103,21 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(seed))
 
 
+def whole(problem: BilevelProblem) -> Samples:
+    """`problem.full()`; ValueError where it is the inherited draw and draws differ, for then it is not all the data."""
+    if type(problem).full is BilevelProblem.full:
+        x, y = problem.start(seeded(0))
+        draws = [problem.sample(seeded(seed)) for seed in range(2)]
+        with torch.no_grad():
+            one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
+        if one != two:
+            raise ValueError(
+                f"{type(problem).__name__} has no `full`, and its draws differ, so one draw would stand for all the "
+                "data: write def full(self): return Samples(all upper data, all lower data), or pass `samples`"
+            )
+    return problem.full()
+
+
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:
     """Raise ValueError unless `vector` is a 1-D tensor of float32 or float64, shaped as `like`."""
     if not isinstance(vector, Tensor) or vector.dim() != 1 or vector.dtype not in (torch.float32, torch.float64):

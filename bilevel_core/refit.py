@@ -12,7 +12,7 @@ from torch import Tensor
 from bilevel_core.allowed import COUNT
 from bilevel_core.counting import counting
 from bilevel_core.directions import lower_loss
-from bilevel_core.problem import BilevelProblem, check_problem, check_vector, seeded
+from bilevel_core.problem import BilevelProblem, check_problem, check_vector, seeded, whole
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def refit(
     if not 0 < goal < 1:
         raise ValueError(f"tolerance is relative to the first gradient and must lie between 0 and 1, got {tolerance}")
     y = y.detach().clone()
-    g, norm, steps = lower_loss(problem, x, problem.full().lower, fixed=True), torch.linalg.vector_norm, max_steps
+    g, norm, steps = lower_loss(problem, x, whole(problem).lower, fixed=True), torch.linalg.vector_norm, max_steps
     with counting() as calls:
         slope = g.grad_y(y.clone())
         first, anchor = norm(slope).item(), None
@@ -66,7 +66,7 @@ def refit(
     left = norm(slope).item() / (first or 1.0)
     sentence = (
         f"the refit did not converge: after {calls.gradients} gradients ||grad_y g|| is {left:.2g} of its first value, "
-        f"above the tolerance {goal:.2g}; give more max_steps or a larger tolerance"
+        f"above the tolerance {goal:.2g}; call refit(problem, x, max_steps={4 * max_steps}), or with a larger tolerance"
     )
     warnings = () if left <= goal else (sentence,)
     return Refit(y, problem.evaluate(x.detach(), y), not warnings, calls.gradients, warnings)

@@ -18,7 +18,7 @@ from bilevel_core.allowed import COUNT, Allowed
 from bilevel_core.budget import Budget
 from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
 from bilevel_core.counting import Calls, counting
-from bilevel_core.problem import BilevelProblem
+from bilevel_core.problem import BilevelProblem, whole
 from bilevel_core.refit import refit as cold_start
 from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
@@ -71,6 +71,8 @@ def run(
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
     solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
+    if refit:
+        whole(problem)  # or the refit would fail after all the work
     if checkpoint is not None:
         execution.open(Path(checkpoint))
     return execution.until_the_end(progress, refit)

@@ -87,7 +87,7 @@ def warnings(
         )
     elif is_loss and enough and (far := 1 - seen[len(half)].x / (seen[-1].x or 1.0)) > FAR:
         before, last = numbers[len(half)], numbers[-1]
-        if before - last > FELL * min(abs(before), max(numbers) - min(numbers)):
+        if before - last > FELL * FAR / far * min(abs(before), max(numbers) - min(numbers)):  # the further it goes
             yield (
                 f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
                 f"came {far:.0%} further from x_0; take more steps, or a larger alpha"
@@ -120,5 +120,5 @@ def cold(refit: Any, row: dict[str, float]) -> Iterator[str]:
         if any(word in name for word in LOSSES) and number > row[name] + RISE * abs(row[name]):
             yield (
                 f"{name} is {row[name]:.4g} at the y of the run and {number:.4g} with y fitted afresh: x has learned "
-                "to go with a y that is not y*(x); a smaller alpha, a larger beta, or more inner steps"
+                "to go with a y that is not y*(x); a smaller alpha, a larger beta, or AID-CG, which has inner steps"
             )
