@@ -23,6 +23,7 @@ HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
 FAR = 0.25  # of the distance from x_0, gained in the second half of the rows: a settled x gains less than 0.2
 FELL = 0.1  # of a loss or of its range, in the second half of the rows: where 1 % of an exponential fall is left
+STRAIGHT = 0.4  # likewise, x goes on as it went: a straight walk gains 0.5, a walk of noise 1 - sqrt(1/2) = 0.29
 MOVED = 10.0  # an entry of x: it takes a sigmoid from 1/2 to 5e-5
 VANISHED = 1e-3  # ||grad_x g|| at the last x over that at the first, for one y and one batch
 ROUNDING = 0.1  # the error of H v by finite differences, in parts of H v
@@ -87,7 +88,8 @@ def warnings(
         )
     elif is_loss and enough and (far := 1 - seen[len(half)].x / (seen[-1].x or 1.0)) > FAR:
         before, last = numbers[len(half)], numbers[-1]
-        if before - last > FELL * FAR / far * min(abs(before), max(numbers) - min(numbers)):  # the further it goes
+        least = FELL * min(abs(before), max(numbers) - min(numbers)) if far < STRAIGHT else 0.0
+        if before - last > least:
             yield (
                 f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
                 f"came {far:.0%} further from x_0; take more steps, or a larger alpha"
