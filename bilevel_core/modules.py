@@ -15,6 +15,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._pytree import tree_map
 from torch.utils.data import DataLoader
 
+from bilevel_core.allowed import COUNT
 from bilevel_core.batches import Batch, batches, reseeded, same
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
@@ -54,7 +55,7 @@ class Modules(BilevelProblem):
         sizes: Any = batch_size if isinstance(batch_size, tuple) else (batch_size,)
         if batch_size is None:
             sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
-        if not 0 < len(sizes) < 3 or any(not isinstance(n, int) or n < 1 or n is True for n in sizes):
+        if not 0 < len(sizes) < 3 or not all(map(COUNT.test, sizes)):
             raise ValueError(f"batch_size must be a whole number of at least 1, or a pair of them, got {batch_size!r}")
         self.upper_size, self.lower_size = sizes[0], sizes[-1]
         if not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:

@@ -108,8 +108,7 @@ def whole(problem: BilevelProblem) -> Samples:
     if type(problem).full is BilevelProblem.full:
         x, y = problem.start(seeded(0))
         draws = [problem.sample(seeded(seed)) for seed in range(2)]
-        with torch.no_grad():
-            one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
+        one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
         if one != two:
             raise ValueError(
                 f"{type(problem).__name__} has no `full`, and its draws differ, so one draw would stand for all the "

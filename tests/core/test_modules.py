@@ -1,6 +1,8 @@
 """Two networks as a problem; what is refused stands in inputs/modules.toml."""
 
 import random
+from functools import partial
+from math import log
 
 import numpy as np
 import pandas as pd
@@ -379,10 +381,14 @@ def pairs(prediction, target):
 def test_only_a_sum_is_refused_as_one(loss, batch_size, parts):
     """Two copies of two examples double log 2: three copies tell it from a sum."""
     outer, inner, _, *sets = parts
-    from_modules(outer, inner, loss, *sets, batch_size=batch_size)
+    with pytest.raises(ValueError, match="the upper loss grows with its batch"):
+        from_modules(outer, inner, partial(cross_entropy, reduction="sum"), *sets, batch_size=batch_size)
+    assert sizes(from_modules(outer, inner, loss, *sets, batch_size=batch_size)) == [batch_size, batch_size]
     nn.init.zeros_(inner.weight)
     nn.init.zeros_(inner.bias)
-    from_modules(outer, inner, contrastive, *sets, batch_size=batch_size)
+    alike = from_modules(outer, inner, contrastive, *sets, batch_size=batch_size)
+    x, y = alike.start(torch.Generator())
+    assert alike.upper(x, y, alike.sample(torch.Generator()).upper).item() == pytest.approx(log(batch_size))
 
 
 def test_examples_may_be_dicts_and_inputs_nests(parts, generator):

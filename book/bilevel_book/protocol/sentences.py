@@ -17,7 +17,7 @@ import pandas as pd
 
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.robustness import robustness
+from bilevel_book.protocol.robustness import robustness, stays
 from bilevel_book.protocol.selection import LOSS, SIZE, method_of
 from bilevel_book.protocol.tuning import scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, worst
@@ -46,34 +46,33 @@ class Case:
     first: str
     tracks: Mapping[str, Track]
 
-    def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
-        """A row for each measure, rival and horizon, as `decide` gives them."""
+    def _decided(self, track: str, axis: str | None, margin: float) -> list[tuple[Sentence, pd.DataFrame]]:
         chosen = self.tracks[track]
-        tables = [
-            decide(compare(chosen.runs, sentence, axis or chosen.axis), margin).assign(
-                measure=sentence.measure, metric=sentence.metric
-            )
+        return [
+            (sentence, decide(compare(chosen.runs, sentence, axis or chosen.axis), margin))
             for sentence in chosen.sentences
         ]
+
+    def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
+        """A row for each measure, rival and horizon, as `decide` gives them."""
+        decided = self._decided(track, axis, margin)
+        tables = [table.assign(measure=sentence.measure, metric=sentence.metric) for sentence, table in decided]
         return pd.concat(tables, ignore_index=True)
 
     def verdict(self, track: str, axis: str | None = None, margin: float = MARGIN) -> Verdict:
         """The worst of its measures. With the margin 1 it is the word on "much", by a factor of two."""
-        chosen = self.tracks[track]
-        decided = (decide(compare(chosen.runs, sentence, axis or chosen.axis), margin) for sentence in chosen.sentences)
-        return worst(overall(table, sentence) for table, sentence in zip(decided, chosen.sentences, strict=True))
+        return worst(overall(table, sentence) for sentence, table in self._decided(track, axis, margin))
 
     def rules(self) -> pd.DataFrame:
         """A row for each track, axis, margin and level (nan: all levels), with its verdict."""
         table = robustness({name: (track.runs, track.sentences) for name, track in self.tracks.items()})
         by_rule = table.groupby(["track", "axis", "margin", "level"], sort=False, dropna=False)
-        return by_rule.verdict.agg(worst).reset_index()
+        return by_rule.verdict.agg(worst).reset_index().assign(sentence=self.id)
 
     def stays(self, track: str) -> tuple[int, int]:
         """Under how many of the other rules the verdict of a track is the same, and of how many."""
-        table, home = self.rules(), self.tracks[track].axis
-        own = (table.track == track) & (table.axis == home) & (table.margin == MARGIN) & table.level.isna()
-        return int((table.verdict[~own] == table.verdict[own].item()).sum()), int((~own).sum())
+        row = stays(self.rules(), track, self.tracks[track].axis).loc[self.id]
+        return int(row.stays), int(row.of)
 
 
 def entries() -> dict[str, dict[str, Any]]:
