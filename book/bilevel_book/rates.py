@@ -46,7 +46,7 @@ NOISES = (0.2, 0.5, 2.0)
 # ripple, from 6 about one, from 20 about three.
 STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
-SIZE = "full"  # of the stored runs
+SINCE = 1000  # the first T of a fit
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
 
 
@@ -174,8 +174,8 @@ def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float 
 @lru_cache(maxsize=3)
 def histories(kind: str, experiment: str = "rate") -> dict[tuple[str, float | None], pd.DataFrame]:
     """The stored runs of a kind by label, or, of the kind "frozen", by method and by the time of freezing."""
-    table = results.read(experiment, SIZE, kind)
-    runs = {run.label: run.options for run in sweep(experiment, SIZE, [kind])}
+    table = results.read(experiment, group=kind)
+    runs = {run.label: run.options for run in sweep(experiment, "full", [kind])}
     return {
         (runs[label]["method"] if kind == "frozen" else label, runs[label].get("frozen")): rows
         for label, rows in table.groupby("label")
@@ -216,8 +216,8 @@ def interval(values: pd.Series) -> tuple[float, float, float]:
 
 
 def slopes(noise: float = NOISE, start: float = NEAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:
-    """Slopes over T = 1e2 ... 1e5 with the schedules of the theories: method, slope, low, high, claimed."""
-    rows = [(m, *interval(slope(stored("schedules", m, noise, start))), CLAIMED.get(m)) for m in methods]
+    """Slopes over T = 1e3 ... 1e5 with the schedules of the theories: method, slope, low, high, claimed."""
+    rows = [(m, *interval(slope(stored("schedules", m, noise, start, SINCE))), CLAIMED.get(m)) for m in methods]
     return pd.DataFrame(rows, columns=["method", "slope", "low", "high", "claimed"])
 
 

@@ -14,6 +14,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     LATE = "holds late"
     FAILS = "does not hold"
+    UNDECIDED = "undecided"
     UNTESTABLE = "not testable"
 
 

@@ -209,7 +209,7 @@ FIRST = 'id = "abstract:single-loop"'
          "claims.toml, abstract:single-loop, judges: no judge 'singel_loop'; there are .*single_loop"),
         ('judges = ["first_order_only"]', 'judges = ["in_the_ball"]',
          "claims.toml: no entry asks for the judge 'first_order_only'"),
-        ('exponent = 1.5, what', 'exponents = 1.5, what',
+        ('exponent = 1.5 }, "few', 'exponents = 1.5 }, "few',
          "claims.toml, abstract:rate, judges: judge 'has_rate': .*exponent"),
         ('"single_loop", ', "7, ", "claims.toml, abstract:single-loop, judges: no judge 7; there are"),
         (FIRST, 'id = abstract:single-loop', "claims.toml: Invalid value"),

@@ -155,12 +155,12 @@ def test_a_stack_has_all_pairs_and_says_which_copy_is_which():
 
 
 def test_the_file_has_the_noises_starts_and_horizons_of_the_chapter():
-    schedules, frozen = (load("rate").sizes["protocol"][kind] for kind in ("schedules", "frozen"))
+    schedules, frozen = (load("rate").sizes["full"][kind] for kind in ("schedules", "frozen"))
     assert schedules.problem == {"noises": list(rates.NOISES), "starts": list(rates.STARTS)}
     assert frozen.problem == {"noises": [rates.NOISE], "starts": list(rates.STARTS[1:])}
     assert schedules.every == rates.horizons(10, 1e5)
     assert frozen.every == rates.horizons(100, 1e4, per_decade=5)
-    assert [run.options["method"] for run in sweep("rate", "protocol", ["schedules"])] == METHODS
+    assert [run.options["method"] for run in sweep("rate", "full", ["schedules"])] == METHODS
 
 
 def test_horizons_are_even_on_a_logarithmic_axis():

@@ -1,11 +1,11 @@
 """Functions that the ledgers' files call by their names.
 
     @judge
-    def has_rate(slopes: pd.DataFrame, fair: pd.DataFrame, method: str, exponent: float, what: str) -> Claim: ...
+    def has_rate(cells: pd.DataFrame, method: str, exponent: float) -> Claim: ...
 
 is called in claims.toml by
 
-    { judge = "has_rate", method = "FdeHBO", exponent = 1.5, what = "iterations" }
+    { judge = "has_rate", method = "FdeHBO", exponent = 1.5 }
 
 or, where the file has nothing to add, by its name alone. A parameter that is named as a field of `Evidence` gets that
 table, so that a function says in its first line what it looks at.

@@ -22,7 +22,7 @@ def anchor(name: str) -> str:
 
 
 APART = "not counted"
-WORST_FIRST = (Verdict.FAILS, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
+WORST_FIRST = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:

@@ -19,10 +19,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from bilevel_book.protocol.verdict import Verdict
-from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, STARTS, interval, slope, stored
+from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, SINCE, STARTS, interval, slope, stored
 
 ROOM = 0.05  # between a slope over two decades and an exponent
-SINCE = 1000  # the first T of the fit
 ENOUGH = 3  # cells
 # The runs that stand for a method. On a quadratic lower level FdeHBO cannot be told from FMBO, nor elsewhere with a
 # tiny delta.
