@@ -34,7 +34,7 @@ class MASOBA(SingleLoop[MASOBAState]):
     alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
     beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
     lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
-    eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
+    eta: Rate = option(Power(2.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
 
     def remember(self, state: State) -> MASOBAState:
         return MASOBAState(**vars(state), h=torch.zeros_like(state.x))

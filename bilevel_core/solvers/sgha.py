@@ -38,9 +38,9 @@ class SGHAState(State):
 
 @method
 class SGHA(SingleLoop[SGHAState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    alpha: Step = option(Power(0.07), POSITIVE, "step of x")
+    beta: Step = option(Power(1.0), POSITIVE, "step of y")
+    lam: Step = option(Power(0.3), POSITIVE, "step of v")
     hold: float = option(1.0, POSITIVE, "how strongly x and y are held")
     damp: float = option(1e-3, POSITIVE, "how strongly v is drawn to 0")
     follow: float = option(0.5, UNIT, "the part of their way to x and y that x' and y' go in a step")

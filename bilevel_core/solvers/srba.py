@@ -29,7 +29,7 @@ from bilevel_core.solvers.solver import COUNT, POSITIVE, UNIT, Solver, State, dr
 
 @method
 class _Refreshed(Solver[MomentumState]):
-    alpha: Step = option(0.05, POSITIVE, "step of x")
+    alpha: Step = option(0.1, POSITIVE, "step of x")
     beta: Step = option(0.2, POSITIVE, "step of y")
     lam: Step = option(0.2, POSITIVE, "step of v")
 
