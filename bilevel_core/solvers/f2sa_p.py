@@ -57,13 +57,16 @@ class F2SAP(Solver[F2SAPState]):
         return F2SAPState(**vars(state), rows=state.y.repeat(len(nodes(self.p)), 1))
 
     def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
-        x, ell = state.x, self.value("multiplier", state.t)
+        x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
+        if len(all_j) != len(state.rows):
+            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y, the state has {len(state.rows)}"
+            raise ValueError(f"{needed}: make it by its own init")
 
         def each(rows: Tensor, of: str) -> Tensor:
             """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
             f, g = losses(problem, x, draw(problem, generator), fixed=of == "grad_y")
             found = []
-            for j, y in zip(nodes(self.p), rows, strict=True):
+            for j, y in zip(all_j, rows, strict=True):
                 slope = ell * getattr(g, of)(y)
                 found.append(slope + j * getattr(f, of)(y) if j else slope)
             return torch.stack(found)
