@@ -1,7 +1,7 @@
 """How many calls a bilevel method needs to make ||grad Phi|| small, under which assumptions: `complexity.toml` as data.
 
-Two conventions are in use. The norm: ||grad Phi|| <= eps. Its square, as in the paper: ||grad Phi||^2 <= eps. What costs
-eps^-e in the first costs eps^-(e/2) in the second, since there eps stands for the square of an accuracy.
+Two conventions are in use. The norm: ||grad Phi|| <= eps. Its square, as in the paper: ||grad Phi||^2 <= eps. What
+costs eps^-e in the first costs eps^-(e/2) in the second, since there eps stands for the square of an accuracy.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -43,7 +43,7 @@ def settings() -> tuple[Setting, ...]:
     return tuple(_settings(tomllib.loads(FILE.read_text(encoding="utf-8"))["setting"]))
 
 
-def _settings(rows: list[dict]) -> Iterator[Setting]:
+def _settings(rows: list[dict[str, Any]]) -> Iterator[Setting]:
     for row in rows:
         methods = tuple(Method(m["name"], m["upper"], m["from"], m["read"]) for m in row["methods"])
         yield Setting(row["oracle"], row["assumes"], row["lower"], row["lower_from"], row["read"], methods)
