@@ -1,71 +1,79 @@
-"""F2SA-p: the hypergradient as a finite difference of order p in the price nu of the upper loss. First-order only.
+"""F2SA-p: F2SA with a difference of order p in the price of f, which makes its bias O(1 / ell^p). First-order only.
 
 Chen, Li, Chayti, Zhang (2026), "Faster gradient methods for highly-smooth stochastic bilevel optimization", ICLR.
 
-    y_j -> argmin_y g(x, y) + j nu f(x, y)                 `inner` steps of gamma each, for a few whole numbers j
-    x <- x - alpha / nu sum_j c_j grad_x (g + j nu f)(x, y_j)
+    y_j <- y_j - beta grad_y (j f + ell g)(x, y_j)              `inner` times, for each of a few whole numbers j
+    x <- x - alpha sum_j c_j grad_x (j f + ell g)(x, y_j)       at the new y_j
 
-where sum_j c_j phi(j nu) / nu is phi'(0) up to O(nu^p): p = 1 has j = 0, 1 and c = -1, 1, which is F2SA with
-ell = 1 / nu; p = 2 has j = -1, 1; p = 3 has j = -1, 0, 1, 2. g + j nu f must stay strongly convex, also for j < 0.
-Cost of a step: 2 (inner + 1) gradients for each j (half of it for j = 0). Every j sees the same draws, or the noise of
-the difference would be 1 / nu times that of a gradient. v is reported as -sum_j c_j y_j / nu, which tends to v*.
-Its authors normalise the step of x: here `alpha=Normalised(...)`.
+The c_j are those of the difference formula  phi'(0) = sum_j c_j phi(j) + an error of order p: p = 1 has j = 0, 1 and
+c = -1, 1, which is F2SA with z = y_0; p = 2 has j = -1, 1 and c = -1/2, 1/2; p = 3 has j = -1, 0, 1, 2. ell is
+`multiplier`, so large that j f + ell g is strongly convex for j < 0 too; beta ell L must stay below 2.
+Cost of a step: 2 (inner + 1) gradients for each j other than 0, half of it for j = 0. v is reported as
+-ell sum_j c_j y_j, which tends to v*, and y as what the same y_j say of j = 0.
+
+Read: the abstract, and F2SA_p in the authors' code (TrueNobility303/F2BA, medium_sized/l2reg.py), whose c_j are these.
+Each y_j has draws of its own there, and before every step of x those of one sign are set to their average; here all
+see the same draws, so that most of the noise leaves the difference. It normalises the step: alpha = Normalised(...).
 """
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from bilevel_core.directions import grad_x, grad_y
-from bilevel_core.problem import BilevelProblem, Samples
+from bilevel_core.directions import losses
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.solver import COUNT, POSITIVE, Solver, State, draw, method, option
 
 
 def nodes(p: int) -> list[int]:
-    """The j of order p: as near to 0 as p + 1 whole numbers are, without 0 if p is even, where its c is 0."""
-    return [j for j in range(-((p - 1) // 2) - (p % 2 == 0), p // 2 + 1 + p % 2) if j or p % 2]
+    """The j of order p, as near to 0 as can be; 0 itself is left out for even p, where its c is 0."""
+    return [j for j in range(-(p // 2), (p + 1) // 2 + 1) if j or p % 2]
 
 
 def weights(p: int, derivative: int) -> Tensor:
-    """c with sum_j c_j phi(j) = phi(0) or phi'(0), for polynomials phi of a degree below the number of nodes."""
-    j = np.array(nodes(p), dtype=float)
-    return torch.as_tensor(np.linalg.solve(np.vander(j, increasing=True).T, np.eye(len(j))[derivative]))
+    """c with sum_j c_j phi(j) = phi(0), or phi'(0), for every polynomial phi of a degree below the number of nodes."""
+    powers = torch.linalg.vander(torch.tensor(nodes(p), dtype=torch.float64)).T
+    return torch.linalg.solve(powers, torch.eye(len(powers), dtype=torch.float64)[derivative])
 
 
 @dataclass(frozen=True)
 class F2SAPState(State):
-    """Also z, the points y_j, a row for each j."""
+    """Also the y_j, a row for each."""
 
-    z: Tensor
+    rows: Tensor
 
 
 @method
 class F2SAP(Solver[F2SAPState]):
     alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    gamma: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of every y_j")
-    nu: Rate = option(0.1, POSITIVE, "the price of the upper loss")
+    beta: Step = option(Power(0.05, p=1 / 2), POSITIVE, "step of every y_j")
+    multiplier: Rate = option(10.0, POSITIVE, "ell, the price of the lower level")
     p: int = option(2, COUNT, "order of the difference")
     inner: int = option(5, COUNT, "steps of the y_j for one of x")
 
     def remember(self, state: State) -> F2SAPState:
-        return F2SAPState(**vars(state), z=state.y.repeat(len(nodes(self.p)), 1))
+        return F2SAPState(**vars(state), rows=state.y.repeat(len(nodes(self.p)), 1))
 
     def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
-        x, nu = state.x, self.value("nu", state.t)
+        x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
+        if len(all_j) != len(state.rows):
+            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y, the state has {len(state.rows)}"
+            raise ValueError(f"{needed}: make it by its own init")
 
-        def each(grad, samples: Samples) -> Tensor:
-            """grad (g + j nu f)(x, y_j), a row for each j."""
-            rows = []
-            for j, y in zip(nodes(self.p), state.z, strict=True):
-                row = grad(problem.lower, x, y, samples.lower)
-                rows.append(row + j * nu * grad(problem.upper, x, y, samples.upper) if j else row)
-            return torch.stack(rows)
+        def each(rows: Tensor, of: str) -> Tensor:
+            """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
+            f, g = losses(problem, x, draw(problem, generator), fixed=of == "grad_y")
+            found = []
+            for j, y in zip(all_j, rows, strict=True):
+                slope = ell * getattr(g, of)(y)
+                found.append(slope + j * getattr(f, of)(y) if j else slope)
+            return torch.stack(found)
 
+        state = state.moved(y=state.rows)
         for _ in range(self.inner):
-            state = self.move(problem, state, z=each(grad_y, draw(problem, generator)))
-        value, slope = (weights(self.p, order).to(x) for order in (0, 1))
-        d_x = slope @ each(grad_x, draw(problem, generator)) / nu
-        return self.move(problem, state, x=d_x).moved(y=value @ state.z, v=-slope @ state.z / nu)
+            state = self.move(problem, state, y=each(state.y, "grad_y"))
+        rows, at_0, c = state.y, weights(self.p, 0).to(x), weights(self.p, 1).to(x)
+        state = self.move(problem, state, x=c @ each(rows, "grad_x"))
+        return state.moved(y=at_0 @ rows, v=-ell * c @ rows, rows=rows)

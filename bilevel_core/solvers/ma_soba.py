@@ -1,13 +1,14 @@
 """MA-SOBA: SOBA whose x follows a moving average of its direction.
 
 Chen, Xiao, Balasubramanian (2024), "Optimal algorithms for stochastic bilevel optimization under relaxed smoothness
-conditions", JMLR 25, Algorithm 1.
+conditions", JMLR 25.
 
     y_{t+1} = y_t - beta_t d_y,   v_{t+1} = v_t - lam_t d_v
     h_t = (1 - eta_t) h_{t-1} + eta_t d_x,   h_0 = d_x,   x_{t+1} = x_t - alpha_t h_t
 
-Cost of a step: 3 gradients, 1 H v, 1 J v, half of FMBO's: the average forgets what it saw at other points instead of
-correcting it. There x moves along h_{t-1}, here, as in released code, along the newest average.
+Cost of a step: 3 gradients, 1 H v, 1 J v, half of FMBO's: the average still holds what it saw at earlier points, where
+FMBO's corrects it. With alpha = Normalised(...) the step of x is that of SLIP (Gong, Hao, Liu, 2024).
+Read: public code (SUSTech-Optimization/SPABA, solvers/masoba.py), not the paper's text; h starts at 0 there.
 """
 
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ class MASOBA(SingleLoop[MASOBAState]):
     alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
     beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
     lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
-    eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
+    eta: Rate = option(Power(2.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
 
     def remember(self, state: State) -> MASOBAState:
         return MASOBAState(**vars(state), h=torch.zeros_like(state.x))

@@ -27,9 +27,14 @@ from bilevel_core.solvers.solver import Solver, State
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3
-SAME_STEPS = "SOBA, 1/3"  # SOBA with FdeHBO's steps: what they do without momentum
+# The negative controls: SOBA with the steps of x and of the lower level of another method, without its momentum. No
+# theory promises it that method's rate.
+CONTROLS = {"FdeHBO": "SOBA, 1/3", "F3SA": "SOBA, 3/5", "F2SA": "SOBA, 5/7"}
 # The exponents of the steps of x, and of y and v.
-SOBAS = {"SOBA": (1 / 2, 1 / 2), CONTROL: (2 / 3, 1 / 2), SAME_STEPS: (1 / 3, 1 / 3)}
+SOBAS = {
+    "SOBA": (1 / 2, 1 / 2), CONTROL: (2 / 3, 1 / 2),
+    "SOBA, 1/3": (1 / 3, 1 / 3), "SOBA, 3/5": (3 / 5, 2 / 5), "SOBA, 5/7": (5 / 7, 4 / 7),
+}  # fmt: skip
 # Every schedule is c (W + t)^-p. The longest step of v is then 4^-1/3, and times the largest curvature of a sample,
 # 1.5 * 1.5, it stays below 2: no method needs a ball.
 W = 4.0
@@ -83,7 +88,7 @@ def solver(method: str, frozen: float | None = None, delta: Rate = 0.1, radius: 
     if method == "F2SA":
         steps = {"alpha": rate(0.5, 5 / 7), "beta": rate(0.5, 5 / 7), "gamma": rate(1, 4 / 7)}
         return F2SA(**steps, multiplier=rate(1, -1 / 7), inner=1)
-    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL, SAME_STEPS])}")
+    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL, *CONTROLS.values()])}")
 
 
 @dataclass(frozen=True)

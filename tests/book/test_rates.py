@@ -15,7 +15,7 @@ from bilevel_core.directions import exact, finite_difference
 from bilevel_core.experiments import load, sweep
 
 STORED = [*rates.CLAIMED, rates.CONTROL]
-METHODS = [*STORED, rates.SAME_STEPS]
+METHODS = [*STORED, *rates.CONTROLS.values()]
 
 
 class Alone(Bent):
