@@ -98,4 +98,4 @@ def test_looks_at_all_the_data_are_counted():
     state = solver.init(problem)
     for _ in range(9):
         state = solver.step(problem, state)
-    assert problem.looks == 3  # at t = 0, 4, 8
+    assert problem.looks == 1 + 3  # when the state was made, and at t = 0, 4, 8

@@ -5,7 +5,8 @@ ReleasedF2SA    elsewhere   the step of y takes the gradient of g at z, where it
                             about gamma K grad_y f, in the place of H^-1 grad_y f, if beta = gamma / ell as there
 ReleasedSPABA   once        the coin is tossed a single time, when the loop is compiled, and `shows` is what it showed.
                             With no look ever, h_t = sum of d(now) - d(before), and the memory starts at zero: on
-                            average h_t is d(now) - d(0, 0, 0), which vanishes at the origin
+                            average h_t is d(now) - d(0, 0, 0), which vanishes at the origin. The state starts at
+                            t = 1, since the library's first step is always a look
 """
 
 import torch
@@ -45,7 +46,7 @@ class ReleasedSPABA(SPABA):
 
     def remember(self, state: State) -> MomentumState:
         kept = super().remember(state)
-        return kept.moved(before=Point(*map(torch.zeros_like, kept.before))) if self.once else kept
+        return kept.moved(t=1, before=Point(*map(torch.zeros_like, kept.before))) if self.once else kept
 
     def fresh(self, t: int, generator: Generator) -> bool:
         return self.shows if self.once else super().fresh(t, generator)
