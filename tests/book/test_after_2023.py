@@ -47,7 +47,7 @@ def test_the_table_has_a_row_for_every_method_of_every_setting():
     rows = table()
     assert list(rows.index) == [method.name for setting in settings() for method in setting.methods]
     assert tuple(rows.loc["FdeHBO"]) == (
-        "gradients", "one sample at two points: its f, g, H, J are smooth", "ε^-(3)", "ε^-(3/2)", "ε^-(3)",
+        "gradients", "one sample at two points: smooth f, g, H and J", "ε^-(3)", "ε^-(3/2)", "ε^-(3)",
     )  # fmt: skip
 
 
