@@ -11,8 +11,8 @@ z follows the minimum of g + ||. - y||^2 / (2 width), which is near y, so that g
 it is that of g, and the method F2SA. ell, c_k there, is `multiplier`, a schedule that grows; there the directions of x
 and y are divided by it. Cost of a step: 6 gradients. There is no noise there; here one draw serves the whole step. v is
 reported as ell (z - y), which tends to v*.
-Read: the abstract, and the update in two of its successors, MOMEHA (Jiang, Huang, 2026, equations 11 to 13) and the
-authors' own LV-HBA (SUSTech-Optimization/LV-HBA); no code of MEHA itself.
+Read: the abstract, and the update as MOMEHA repeats it (Jiang, Huang, 2026, equations 11 to 13) and as the code of its
+sibling LV-HBA has it (SUSTech-Optimization/LV-HBA, Toy-example); no code of MEHA by its authors.
 """
 
 from torch import Generator

@@ -11,9 +11,9 @@ optimization", Algorithm 2 (Stoc-SGHA).
     x'_{t+1} = x'_t + follow (x_{t+1} - x'_t),   y' likewise       so that at rest nothing is held
 
 with H v and J v by central differences. FdeHBO moves y along d_y and v along d_v instead. Without the hold y and v turn
-around the saddle. damp makes v = (H + damp H^-1)^-1 grad_y f at rest, where grad_y g = -damp v.
+around the saddle where f does not bend upwards in y. damp makes grad_y g = -damp v at rest, a small bias.
 Cost of a step: 7 gradients, no second derivative. Its v, lambda there, has the other sign; hold, damp, follow and r_v
-are its p_w, p_lambda, beta and C_lambda. Read: sections 1 to 6; no public code is known to us.
+are its p_w, p_lambda, beta and C_lambda. Read: sections 1 to 5; no public code is known to us.
 """
 
 from dataclasses import dataclass

@@ -46,6 +46,7 @@ NOISES = (0.2, 0.5, 2.0)
 # ripple, from 6 about one, from 20 about three.
 STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
+SIZE = "full"  # of the stored runs
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
 
 
@@ -170,12 +171,15 @@ def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float 
 # What is stored
 
 
-@lru_cache(maxsize=2)
-def histories(kind: str) -> dict[tuple[str, float | None], pd.DataFrame]:
-    """The stored runs of a kind, "schedules" or "frozen", by method and by the time at which it was frozen."""
-    table = results.read("rate", group=kind)
-    runs = {run.label: run.options for run in sweep("rate", "full", [kind])}
-    return {(runs[label]["method"], runs[label].get("frozen")): rows for label, rows in table.groupby("label")}
+@lru_cache(maxsize=3)
+def histories(kind: str, experiment: str = "rate") -> dict[tuple[str, float | None], pd.DataFrame]:
+    """The stored runs of a kind by label, or, of the kind "frozen", by method and by the time of freezing."""
+    table = results.read(experiment, SIZE, kind)
+    runs = {run.label: run.options for run in sweep(experiment, SIZE, [kind])}
+    return {
+        (runs[label]["method"] if kind == "frozen" else label, runs[label].get("frozen")): rows
+        for label, rows in table.groupby("label")
+    }
 
 
 def taus(method: str) -> list[float]:
@@ -183,10 +187,13 @@ def taus(method: str) -> list[float]:
     return sorted(tau for name, tau in histories("frozen") if name == method)
 
 
-def stored(kind: str, method: str, noise: float = NOISE, start: float = NEAR, since: int = 100) -> pd.DataFrame:
+def stored(
+    kind: str, method: str, noise: float = NOISE, start: float = NEAR, since: int = 100, experiment: str = "rate"
+) -> pd.DataFrame:
     """Averages of a method from T = `since` on: index T (for the kind "frozen": tau and T), a column for each seed."""
     columns = {copy_name(noise, start, seed): str(seed) for seed in range(SEEDS)}
-    found = {tau: rows for (name, tau), rows in histories(kind).items() if name == method and {*columns} <= {*rows}}
+    every = histories(kind, experiment)
+    found = {tau: rows for (name, tau), rows in every.items() if name == method and {*columns} <= {*rows}}
     if not found:
         raise ValueError(f"no stored run of {method} with noise {noise} and start {start}")
     runs = pd.concat({tau: found[tau].set_index("step") for tau in sorted(found)}, names=["tau", "T"])

@@ -365,7 +365,15 @@ def test_bad_bends_are_refused(wrong):
         Bent(**wrong)
 
 
-def test_the_negative_control_has_the_steps_of_fdehbo():
-    ours, control = rates.solver("FdeHBO"), rates.solver(rates.SAME_STEPS)
-    for name in ("alpha", "beta", "lam"):
-        assert all(ours.value(name, t) == control.value(name, t) for t in (0, 10, 10_000))
+@pytest.mark.parametrize(
+    ("method", "steps"),
+    [
+        ("FdeHBO", {"alpha": "alpha", "beta": "beta", "lam": "lam"}),
+        ("F3SA", {"alpha": "alpha", "gamma": "lam"}),
+        ("F2SA", {"alpha": "alpha", "gamma": "lam"}),
+    ],
+)
+def test_a_negative_control_has_the_steps_of_its_method(method, steps):
+    ours, control = rates.solver(method), rates.solver(rates.CONTROLS[method])
+    for name, its in steps.items():
+        assert all(ours.value(name, t) == control.value(its, t) for t in (0, 10, 10_000))

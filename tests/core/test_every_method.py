@@ -124,7 +124,7 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in NO_BILEVEL | {"FdeHBO", "FMBO", "SOBA"}])
 def test_defaults_make_real_progress_under_noise(name):
     """In a part of the 2000 steps that we promise: the less, the more a step costs."""
-    steps = {"MRBO": 250, "VRBO": 250, "BSA": 1000, "SUSTAIN": 1000}.get(name, 500)
+    steps = {"MRBO": 250, "VRBO": 250, "BSA": 1000, "SUSTAIN": 1000, "F2SA-p": 300}.get(name, 500)
     problem = Quadratic(noise=0.5, seed=1)
     history = run(problem, METHODS[name](), 1, steps=steps, every=steps, progress=False).history
     factor = 3 if name in ("PZOBO-S", "F2SA", "F3SA", "MEHA", "BOME") else 10

@@ -73,3 +73,15 @@ class Call:
 
 
 judge = Registry("judge")  # returns a Claim
+
+OWN_CODE, CONSTRUCTION, OWN_QUESTION = "about this book's code", "true by construction", "a question of ours"
+
+
+def apart(why: str) -> Callable[[Function], Function]:
+    """What this judge finds is shown and not counted: it says nothing about whether the paper is right."""
+
+    def mark(function: Function) -> Function:
+        function.apart = why  # type: ignore[attr-defined]
+        return function
+
+    return mark

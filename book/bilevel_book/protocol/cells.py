@@ -19,11 +19,19 @@ from typing import NamedTuple
 import pandas as pd
 
 from bilevel_book.protocol.verdict import Verdict
-from bilevel_book.rates import interval, slope
+from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, STARTS, interval, slope, stored
 
 ROOM = 0.05  # between a slope over two decades and an exponent
 SINCE = 1000  # the first T of the fit
 ENOUGH = 3  # cells
+# The runs that stand for a method. On a quadratic lower level FdeHBO cannot be told from FMBO, nor elsewhere with a
+# tiny delta.
+RUNS = {
+    "FdeHBO": [("rate-bent", "FdeHBO, delta 0.1"), ("rate-bent", "FdeHBO, delta 10 t^-1/3")],
+    "FMBO": [("rate", "FdeHBO"), ("rate-bent", "FdeHBO, delta 0.0001")],
+    "F3SA": [("rate", "F3SA"), ("rate-bent", "F3SA")],
+    "F2SA": [("rate", "F2SA"), ("rate-bent", "F2SA")],
+}
 
 
 class Word(StrEnum):
@@ -71,3 +79,20 @@ def together(words: Iterable[Word]) -> Verdict:
     if count[Word.AGAINST] >= ENOUGH and not count[Word.SUPPORTS]:
         return Verdict.FAILS
     return Verdict.UNDECIDED
+
+
+def cells(method: str, since: int = SINCE) -> pd.DataFrame:
+    """All cells of a method: experiment, label, noise, start, and the fields of `Cell`."""
+    family = "FdeHBO" if method == "FMBO" else method
+    return pd.DataFrame(
+        [
+            (experiment, label, noise, start, *cell(*runs, CLAIMED[family], since))
+            for experiment, label in RUNS[method]
+            for noise in NOISES
+            for start in STARTS
+            for runs in [
+                [stored("schedules", name, noise, start, experiment=experiment) for name in (label, CONTROLS[family])]
+            ]
+        ],
+        columns=["experiment", "label", "noise", "start", *Cell._fields],
+    )
