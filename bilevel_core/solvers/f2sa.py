@@ -40,13 +40,18 @@ class F2SA(Solver[F2SAState]):
         return F2SAState(**vars(state), z=state.y)
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        x, ell, state = state.x, self.value("multiplier", state.t), self.follow(problem, state, generator)
+        y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
+        (batch,) = lower_batches(problem, generator, 1)
+        pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
+        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + ell * pull).moved(v=ell * (z - y))
+
+    def follow(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        """The inner steps of z and y."""
         x, ell = state.x, self.value("multiplier", state.t)
         for batch in lower_batches(problem, generator, self.inner):
             d_z = grad_y(problem.lower, x, state.z, batch)
             upper, lower = draw(problem, generator)
             d_y = grad_y(problem.upper, x, state.y, upper) + ell * grad_y(problem.lower, x, state.y, lower)
             state = self.move(problem, state, z=d_z, y=d_y)
-        y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
-        (batch,) = lower_batches(problem, generator, 1)
-        pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
-        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + ell * pull).moved(v=ell * (z - y))
+        return state

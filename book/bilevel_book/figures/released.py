@@ -134,3 +134,21 @@ def clock(runs: dict[str, pd.DataFrame], evaluation: float) -> Figure:
         axes.grid(alpha=0.25)
         figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
         return figure
+
+
+def newer(inner: Sequence[int], errors: dict[str, Sequence[float]], slopes: dict[str, Sequence[float]]) -> Figure:
+    """The error of v by inner steps of F2SA, and the slope of Phi along runs of SPABA, each right and as released."""
+    looks = ((BLUE, "-", "o"), (RED, "--", "s"), (ORANGE, ":", "^"))
+    with house_style():
+        figure, (above, below) = panels(2, height=6.6)
+        for (name, error), (colour, line, mark) in zip(errors.items(), looks[:2], strict=True):
+            above.loglog(inner, error, color=colour, linestyle=line, marker=mark, label=name)
+        for (name, slope), (colour, line, _) in zip(slopes.items(), looks, strict=True):
+            below.semilogy(slope, color=colour, linestyle=line, label=name)
+        above.set(xlabel="inner steps", ylabel="relative error of v")
+        above.set_title("F2SA: a gradient taken elsewhere")
+        below.set(xlabel="step", ylabel="‖∇Φ(x)‖", ylim=(1e-6, 5))
+        below.set_title("SPABA: a coin tossed once")
+        above.legend(loc="upper left")
+        below.legend(loc="lower left")
+        return figure

@@ -1,0 +1,113 @@
+"""Pictures of what came after the paper: Chapter 16."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from bilevel_book.complexity import Setting, exponent
+from bilevel_book.figures.verdicts import MARKS, WIDEST
+from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, house_style, look, name_lines, panels
+
+ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
+
+
+def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figure:
+    """Paths of (y, v), a row a step, around the point that both look for, and their distances from it."""
+    with house_style():
+        figure, (plane, below) = panels(2, height=6.4, height_ratios=[3, 2])
+        for name, path in walks.items():
+            distance = np.hypot(*(path - saddle).T)
+            plane.plot(*path.T, **look(name).line, marker=look(name).marker, markersize=3, linewidth=1, label=name)
+            below.semilogy(distance, **look(name).line, label=name)
+        plane.plot(*saddle, "*", color=GREEN, markersize=16)
+        plane.plot(*path[0], "o", color=BLACK, markersize=8, markerfacecolor="white")
+        plane.annotate("y*, v*", saddle, (-12, 10), textcoords="offset points", color=GREEN, ha="right")
+        plane.annotate("start", path[0], (8, 2), textcoords="offset points")
+        plane.set(xlim=(-1.6, 1.6), ylim=(-0.8, 2.8), xlabel="y", ylabel="v")
+        plane.set_title("Two walks from one start")
+        below.set(xlabel="step", ylim=(1e-5, 1e2))
+        below.legend(loc="lower right")
+        below.set_title("How far each is from (y*, v*)")
+        return figure
+
+
+def slopes_by_calls(curves: dict[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
+    """||grad Phi|| of each method after so many oracle calls."""
+    with house_style():
+        figure, axes = panels(width=6.2, height=4.6)
+        for name, (calls, slope) in curves.items():
+            axes.loglog(calls[1:], slope[1:], **look(name).line, linewidth=1.6, label=name)
+        axes.set(xlabel="oracle calls", ylabel="‖∇Φ(x)‖, median", ylim=(5e-3, 4))
+        name_lines(axes)
+        axes.set_title(title)
+        return figure
+
+
+def ladder(settings: Sequence[Setting]) -> Figure:
+    """For each setting the exponents that are proved, and in grey those that no method can have."""
+    with house_style():
+        figure, axes = panels(height=6.6)
+        for row, setting in enumerate(settings):
+            by_order = "p" in setting.lower
+            lowest = exponent(setting.lower, ORDERS[-1]) if by_order else exponent(setting.lower)
+            axes.barh(-row, lowest - 1, left=1, height=0.34, **filled(GREY), linewidth=0)
+            axes.text(1.05, -row + 0.22, f"{setting.oracle}; {setting.assumes}", fontsize=8, va="bottom")
+            named: dict[float, list[str]] = {}
+            for method in setting.methods:
+                for p in ORDERS if by_order else (None,):
+                    named.setdefault(exponent(method.upper, p), []).append(f"p = {p}" if p else method.name)
+            for at, names in named.items():
+                axes.plot(at, -row, "D", color=BLUE, markersize=7)
+                axes.text(at, -row - 0.2, ", ".join(dict.fromkeys(names)), ha="center", va="top", fontsize=8)
+            if by_order:
+                axes.text(6.4, -row, ", ".join(method.name for method in setting.methods), fontsize=8, va="center")
+        axes.set(xlim=(1, 8), ylim=(0.3 - len(settings), 0.6), yticks=[], xlabel="e: ‖∇Φ‖ ≤ ε costs ε to the −e calls")
+        axes.set_xticks(range(2, 8))
+        axes.spines["left"].set_visible(False)
+        axes.set_title("What may be assumed decides what it costs")
+        return figure
+
+
+def noisy_products(deltas: np.ndarray, errors: dict[str, np.ndarray], best: dict[str, tuple[float, float]]) -> Figure:
+    """The error of a product Hv by differences, on the same sample at both points and on two samples."""
+    with house_style():
+        figure, axes = panels(height=3.8)
+        for (name, error), colour, line in zip(errors.items(), (PURPLE, ORANGE), ("-", "--"), strict=True):
+            axes.loglog(deltas, error, color=colour, linestyle=line, label=name)
+            axes.plot(*best[name], "o", color=colour, markersize=8)
+        axes.set(xlabel="δ, half the distance of the two gradients", ylabel="error of Hv", ylim=(1e-4, 1e3))
+        axes.legend(loc="upper right")
+        axes.set_title("Two samples: noise over δ. One sample: none of it")
+        return figure
+
+
+def against(tables: dict[str, pd.DataFrame], reference: str) -> Figure:
+    """For each problem the ratio of every rival's score to that of the reference, with the interval that decides.
+
+    A table has the rows of `decide` at the end of the budget, where the reference is the first and ratios are its own.
+    """
+    with house_style():
+        rows = [len(table) for table in tables.values()]
+        figure, axes = panels(len(tables), height=1.4 + 0.3 * sum(rows), sharex=True, height_ratios=rows)
+        for panel, (name, table) in zip(axes, tables.items(), strict=True):
+            panel.axvspan(1 / (1 + MARGIN), 1 + MARGIN, color=GREY, alpha=0.25, linewidth=0)
+            panel.axvline(1, color=BLACK, linewidth=0.8)
+            for line, row in enumerate(table.itertuples()):
+                # What does not hold of the reference is that it is ahead: the rival is, and its mark points left.
+                colour, mark, full = MARKS[
+                    {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}.get(
+                        Verdict(row.verdict), Verdict(row.verdict)
+                    )
+                ]
+                low, high, middle = np.clip([1 / row.high, 1 / row.low, np.exp(-row.mean)], 1 / WIDEST, WIDEST)
+                panel.plot([low, high], [line, line], color=colour, linewidth=2)
+                panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if full else "none", markersize=7)
+            panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
+            panel.set_yticks(range(len(table)), table.rival)
+            panel.set_title(name)
+        axes[-1].set(xlabel=f"score / that of {reference}: further left is better")
+        axes[-1].set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
+        return figure
