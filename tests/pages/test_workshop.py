@@ -1,5 +1,6 @@
 """What is made of the chapters beside the pages: copies for students, solutions for instructors, slides."""
 
+import ast
 import contextlib
 import io
 import re
@@ -67,9 +68,10 @@ def test_functions_and_classes_of_a_solution_lose_their_bodies_and_the_rest_chec
 
 
 def test_a_solution_without_functions_leaves_the_names_that_its_assertions_read():
-    parts = task("a = 2\nb = a + 1\nc = b * 2\nprint(c)\nassert c == 6\n")
-    assert parts.stub.splitlines()[1:] == ["c = ..."]
-    assert parts.check.splitlines()[1:] == ["assert c == 6"]
+    parts = task("a = 2\n# one more\nb = a + 1\n# its double\nc, d = b * 2, a\nprint(c)\nassert c == 3 * d\n")
+    assert parts.stub.splitlines()[1:] == ["c = ...  # its double", "d = ...  # its double"]
+    assert parts.check.splitlines()[1:] == ["assert c == 3 * d"]
+    assert task("c = 2\nassert c == 2").stub.splitlines()[1:] == ["c = ..."]
 
 
 @pytest.mark.parametrize("solution", ["", "print(2)", "from math import pi\nk = 3\nfor k in (1, pi):\n    assert k"])
@@ -95,6 +97,16 @@ def test_a_student_s_copy_has_every_exercise_no_solution_and_all_else(path):
         place = ids.index(f"{exercise.label}-words")
         assert re.search(r"\{exercise-end\}|^# Your code|^# Your answer|\.\.\.", copy.cells[place - 1].source)
         assert ids[place + 1] == f"{exercise.label}-stub"
+
+
+@pytest.mark.parametrize("path", chapters(*(f"0{k}" for k in range(1, 9))), ids=lambda p: p.stem)
+def test_a_stub_says_what_to_write(path):
+    notebook = read(path)
+    for exercise in exercises(notebook):
+        stub = task(exercise.code(notebook)).stub
+        assert not re.search(r"^\w+ = \.\.\.$", stub, re.M), stub
+        functions = [node for node in ast.parse(stub).body if isinstance(node, ast.FunctionDef)]
+        assert all(map(ast.get_docstring, functions)), stub
 
 
 @pytest.mark.slow
