@@ -58,6 +58,19 @@ class Visit:
             .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
         )
 
+    def loose(self):
+        """Full stops and commas that begin a line, away from the formula that they follow."""
+        return self.page.evaluate(
+            """Array.from(document.querySelectorAll(".bd-article span.math")).filter(formula => {
+                const next = formula.nextSibling, sign = document.createRange()
+                if (!next || next.nodeType !== Node.TEXT_NODE || !/^[.,;:]/.test(next.data)) return false
+                sign.setStart(next, 0)
+                sign.setEnd(next, 1)
+                const box = sign.getBoundingClientRect()
+                return box.width > 0 && box.left < formula.getBoundingClientRect().left
+            }).map(formula => formula.parentElement.textContent.slice(0, 60))"""
+        )
+
 
 AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
 
@@ -103,6 +116,7 @@ def test_a_page_fits_a_phone(browser, name):
         page = visit.open(name)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
+        assert visit.loose() == []
         for i in range(page.locator("figure.explore img").count()):
             box = page.locator("figure.explore img").nth(i).bounding_box()
             assert box["x"] >= 0
