@@ -27,6 +27,7 @@ class Visit:
     def __init__(self, browser, **device):
         self.context = browser.new_context(**device)
         self.context.set_offline(True)
+        self.context.set_default_timeout(180_000)  # a busy machine is no mistake of the page
         self.page = self.context.new_page()
         self.requests, self.complaints = [], []
         self.page.on(
