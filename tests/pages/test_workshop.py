@@ -267,10 +267,12 @@ def test_a_page_is_printed_with_the_first_frame_of_its_sliders_and_offered(brows
         missing("the book is not built: run `make book`")
     monkeypatch.setattr(pdf, "TARGET", tmp_path)
     tab = browser.new_page()
+    tab.set_default_timeout(180_000)
     file = pdf.printed(tab, pages[0])
     caption, label = (tab.locator(f"figure.explore {part}").first.inner_text() for part in ("figcaption", "label span"))
-    text = " ".join(page.extract_text() for page in PdfReader(file).pages)
-    words = " ".join(normalize("NFKC", text).split())  # without ligatures
+    texts = [page.extract_text() for page in PdfReader(file).pages]
+    assert [k for k, text in enumerate(texts, 1) if text.split() == [str(k)]] == []  # no page but for its number
+    words = " ".join(normalize("NFKC", " ".join(texts)).split())  # without ligatures
     assert tab.locator("h1").first.inner_text().rstrip("#") in words
     assert caption in words
     assert label not in words  # nobody moves a slider on paper
