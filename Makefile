@@ -34,7 +34,7 @@ check: lint
 	$(RUN) -m pytest tests -n 2 -m "not slow and not browser"
 
 test: lint $(BOOK)
-	$(RUN) -m pytest tests -n 2
+	$(RUN) -m pytest tests -n 2 --dist loadgroup
 	BILEVEL_BOOK_LIVE=1 $(RUN) -m pytest chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n 2 --dist loadfile --no-loadscope-reorder
 
 # make lab ARGS="--port=9000" passes options on to jupyter-lab.

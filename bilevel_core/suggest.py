@@ -85,6 +85,7 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tup
         "eta_series": (step[0] / 2, "1 / (4 L), since it does not decay"),
         "eta": (0.5, "draws differ") if noisy else (1.0, "draws do not differ: no momentum"),
         "r_v": (4 * m.norm_v, "4 ||v||"),
+        "width": (_inverse(m.L), "1 / L"),
         "delta": (m.delta, "moves y by eps^(1/3) of its size"),
         "inner": (math.ceil(min(10, tau)), f"tau = 2 L / mu = {tau:.2g}, at most 10"),
         **dict.fromkeys(("K", "Q"), many),
@@ -93,6 +94,9 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tup
         multiplier = min(10.0, max(1.0, 5 * m.ratio))
         rules["multiplier"] = multiplier, "5 ratio, from 1 to 10"
         rules["beta"] = _inverse(2 * m.L * (multiplier + m.ratio)), "1 / (2 L (multiplier + ratio))"
+    if "hold" in defaults:  # SGHA: its saddle is stable for lam L^2 < hold, and x for alpha hold < 2
+        held = min(rules["alpha"], (step[0], "1 / (2 hold)"))
+        rules |= {"hold": (m.L, "L"), "alpha": held, "lam": (step[0] / 2, "1 / (4 L)")}
     if "recompute" in defaults:  # reverse: a step that is not differentiated is lost
         rules["inner"] = many
     if "mu" in defaults:  # PZOBO-S: its Q is a number of directions, and its variance grows with that of x

@@ -24,6 +24,7 @@ from bilevel_core.experiments.running import environment, one_thread
 from bilevel_core.files import experiment_file, write_atomically
 
 SHORTEST = 0.02  # seconds of one measurement: below that the clock's own cost would show
+QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 LATE = 10**6  # the t of the steps that are measured: beyond where any schedule of momentum is capped at 1
 
 
@@ -31,32 +32,41 @@ def calibrate(experiment: str | os.PathLike[str], size: str = "full", rounds: in
     """Measure a step of every method of an experiment, and the prices of H v and J v; store them beside its file.
 
     Each round measures all of them once; what differs only in the sizes of steps is one method. What is there already
-    stays: methods that came later are measured beside the old ones, and their costs are scaled by the median of
-    old / now, as if they had been there.
+    stays: a name that came later has the cost of its method; methods that came later are measured beside the old ones,
+    and their costs are scaled by the median of old / now, as if they had been there.
     """
     file, path = load(experiment), calibration_file(experiment_file(experiment))
     kinds: dict[str, str] = {}
-    timers: dict[str, Callable[[], float]] = {}
+    runs: dict[str, Run] = {}
     for group in file.sizes[known(size, file.sizes, f"size of {file.name}")].values():
         for label in group.only if group.time or not (group.trials or group.grid) else []:
             run = run_of(file, group, label)
-            kind = kinds.setdefault(f"{group.methods}.{label}", _kind(run))
-            timers[kind] = timers.get(kind) or _steps(run)
-    timers |= _products(replace(run, problem_options=file.options))
+            runs.setdefault(kinds.setdefault(f"{group.methods}.{label}", _kind(run)), run)
+    content = dict(file.calibration)
+    old = content.setdefault("steps", {})
+    costs = {kinds[name]: cost for name, cost in old.items() if name in kinds}
+    if not costs.keys() >= runs.keys():
+        timers = {kind: _steps(run) for kind, run in runs.items()} | _products(
+            replace(run, problem_options=file.options)
+        )
+        quartiles = _quartiles(timers, rounds, progress)
+        prices = {name: round(quartiles[name][1] / quartiles["gradient"][1], 2) for name in ("Hv", "Jv")}
+        scale = float(np.median([cost["median"] / quartiles[kind][1] for kind, cost in costs.items()] or [1.0]))
+        for kind in runs.keys() - costs.keys():
+            costs[kind] = {q: float(f"{scale * cost:.4g}") for q, cost in zip(QUARTILES, quartiles[kind], strict=True)}
+        content = {"prices": prices} | content | {"rounds": rounds} | environment()
+    content["steps"] = {name: costs[kind] for name, kind in kinds.items()} | old
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
+    return path
+
+
+def _quartiles(timers: dict[str, Callable[[], float]], rounds: int, progress: bool) -> dict[str, np.ndarray]:
     with one_thread():
         rows = [
             {kind: timer() for kind, timer in timers.items()}
             for _ in tqdm(range(rounds + 1), unit="round", disable=not progress)
         ][1:]  # the first warms up
-    quartiles = {kind: np.quantile([row[kind] for row in rows], [0.25, 0.5, 0.75]) for kind in timers}
-    prices = {name: round(quartiles[name][1] / quartiles["gradient"][1], 2) for name in ("Hv", "Jv")}
-    old = file.calibration.get("steps", {})
-    scale = float(np.median([cost["median"] / quartiles[kinds[name]][1] for name, cost in old.items()] or [1.0]))
-    costs = {name: [float(f"{scale * q:.4g}") for q in quartiles[kind]] for name, kind in kinds.items()}
-    steps = {name: dict(zip(("q1", "median", "q3"), cost, strict=True)) for name, cost in costs.items()}
-    content = {"steps": steps | old, "prices": file.calibration.get("prices", prices), "rounds": rounds} | environment()
-    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
-    return path
+    return {kind: np.quantile([row[kind] for row in rows], list(QUARTILES.values())) for kind in timers}
 
 
 def _kind(run: Run) -> str:

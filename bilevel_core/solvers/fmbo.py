@@ -12,12 +12,16 @@ d_t(now) and d_t(before) are the directions at (x_t, y_t, v_t) and (x_{t-1}, y_{
 Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_t = 1).
 
 Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; ||v_0|| <= r_v.
+Without the ball, r_v = inf, it is known as SRMBA, with public code since 2024 (SUSTech-Optimization/SPABA,
+solvers/srmba.py), which has an eta for each variable.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
+from torch import Tensor
 
 from bilevel_core.directions import Directions, Point, ThreeSamples, exact_at, project
 from bilevel_core.problem import BilevelProblem, Samples, check_vector
@@ -33,6 +37,19 @@ class MomentumState(State):
     before: Point
     h: Directions
 
+    @classmethod
+    def first(cls, state: State) -> Self:
+        """At t = 0 there is no past: h will be the first directions."""
+        zero = Directions(torch.zeros_like(state.y), torch.zeros_like(state.v), torch.zeros_like(state.x))
+        return cls(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
+
+
+def check_in_ball(v: Tensor, r_v: float) -> None:
+    """Raise ValueError for a first v outside of the ball that it is to be kept in."""
+    norm = torch.linalg.vector_norm(v).item()
+    if norm > r_v:
+        raise ValueError(f"the first v must lie in the ball of radius r_v = {r_v}, its norm is {norm:.4g}")
+
 
 @method
 class FMBO(SingleLoop[MomentumState]):
@@ -43,11 +60,8 @@ class FMBO(SingleLoop[MomentumState]):
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
     def remember(self, state: State) -> MomentumState:
-        norm = torch.linalg.vector_norm(state.v).item()
-        if norm > self.r_v:
-            raise ValueError(f"the first v must lie in the ball of radius r_v = {self.r_v}, its norm is {norm:.4g}")
-        zero = Directions(torch.zeros_like(state.y), torch.zeros_like(state.v), torch.zeros_like(state.x))
-        return MomentumState(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
+        check_in_ball(state.v, self.r_v)
+        return MomentumState.first(state)
 
     def directions(
         self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int

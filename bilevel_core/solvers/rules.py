@@ -63,7 +63,7 @@ class Normalised(Options, Rule):
 
 @dataclass(frozen=True)
 class Adam(Options, Rule):
-    """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1: torch.optim.Adam."""
+    """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1; in AdamBO for x."""
 
     rate: Rate = option(1e-3, POSITIVE)
     beta1: float = option(0.9, SHARE)

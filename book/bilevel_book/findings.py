@@ -36,6 +36,7 @@ FINDINGS = tuple(Finding(**entry) for entry in tomllib.loads(FILE.read_text(enco
 def told(finding: Finding, ledger: Sequence[tuple[Any, Sequence[Any]]]) -> str:
     """The headline, the counts, and a claim that does not hold: as Markdown."""
     rows = [(passage, claim) for passage, claims in ledger if passage.section in finding.sections for claim in claims]
+    rows = [(passage, claim) for passage, claim in rows if not claim.apart]
     claims = {(claim.text, claim.numbers): claim for _, claim in rows}.values()  # said twice is counted once
     holds = sum(claim.verdict.startswith("holds") for claim in claims)
     fails = sum(claim.verdict == "does not hold" for claim in claims)

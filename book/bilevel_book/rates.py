@@ -27,9 +27,14 @@ from bilevel_core.solvers.solver import Solver, State
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3
-SAME_STEPS = "SOBA, 1/3"  # SOBA with FdeHBO's steps: what they do without momentum
+# The negative controls: SOBA with the steps of x and of the lower level of another method, without its momentum. No
+# theory promises it that method's rate.
+CONTROLS = {"FdeHBO": "SOBA, 1/3", "F3SA": "SOBA, 3/5", "F2SA": "SOBA, 5/7"}
 # The exponents of the steps of x, and of y and v.
-SOBAS = {"SOBA": (1 / 2, 1 / 2), CONTROL: (2 / 3, 1 / 2), SAME_STEPS: (1 / 3, 1 / 3)}
+SOBAS = {
+    "SOBA": (1 / 2, 1 / 2), CONTROL: (2 / 3, 1 / 2),
+    "SOBA, 1/3": (1 / 3, 1 / 3), "SOBA, 3/5": (3 / 5, 2 / 5), "SOBA, 5/7": (5 / 7, 4 / 7),
+}  # fmt: skip
 # Every schedule is c (W + t)^-p. The longest step of v is then 4^-1/3, and times the largest curvature of a sample,
 # 1.5 * 1.5, it stays below 2: no method needs a ball.
 W = 4.0
@@ -41,6 +46,7 @@ NOISES = (0.2, 0.5, 2.0)
 # ripple, from 6 about one, from 20 about three.
 STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
+SINCE = 1000  # the first T of a fit
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
 
 
@@ -83,7 +89,7 @@ def solver(method: str, frozen: float | None = None, delta: Rate = 0.1, radius: 
     if method == "F2SA":
         steps = {"alpha": rate(0.5, 5 / 7), "beta": rate(0.5, 5 / 7), "gamma": rate(1, 4 / 7)}
         return F2SA(**steps, multiplier=rate(1, -1 / 7), inner=1)
-    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL, SAME_STEPS])}")
+    raise ValueError(f"no such method: {method}; there are {', '.join([*CLAIMED, CONTROL, *CONTROLS.values()])}")
 
 
 @dataclass(frozen=True)
@@ -165,12 +171,15 @@ def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float 
 # What is stored
 
 
-@lru_cache(maxsize=2)
-def histories(kind: str) -> dict[tuple[str, float | None], pd.DataFrame]:
-    """The stored runs of a kind, "schedules" or "frozen", by method and by the time at which it was frozen."""
-    table = results.read("rate", group=kind)
-    runs = {run.label: run.options for run in sweep("rate", "full", [kind])}
-    return {(runs[label]["method"], runs[label].get("frozen")): rows for label, rows in table.groupby("label")}
+@lru_cache(maxsize=3)
+def histories(kind: str, experiment: str = "rate") -> dict[tuple[str, float | None], pd.DataFrame]:
+    """The stored runs of a kind by label, or, of the kind "frozen", by method and by the time of freezing."""
+    table = results.read(experiment, group=kind)
+    runs = {run.label: run.options for run in sweep(experiment, "full", [kind])}
+    return {
+        (runs[label]["method"] if kind == "frozen" else label, runs[label].get("frozen")): rows
+        for label, rows in table.groupby("label")
+    }
 
 
 def taus(method: str) -> list[float]:
@@ -178,10 +187,13 @@ def taus(method: str) -> list[float]:
     return sorted(tau for name, tau in histories("frozen") if name == method)
 
 
-def stored(kind: str, method: str, noise: float = NOISE, start: float = NEAR, since: int = 100) -> pd.DataFrame:
+def stored(
+    kind: str, method: str, noise: float = NOISE, start: float = NEAR, since: int = 100, experiment: str = "rate"
+) -> pd.DataFrame:
     """Averages of a method from T = `since` on: index T (for the kind "frozen": tau and T), a column for each seed."""
     columns = {copy_name(noise, start, seed): str(seed) for seed in range(SEEDS)}
-    found = {tau: rows for (name, tau), rows in histories(kind).items() if name == method and {*columns} <= {*rows}}
+    every = histories(kind, experiment)
+    found = {tau: rows for (name, tau), rows in every.items() if name == method and {*columns} <= {*rows}}
     if not found:
         raise ValueError(f"no stored run of {method} with noise {noise} and start {start}")
     runs = pd.concat({tau: found[tau].set_index("step") for tau in sorted(found)}, names=["tau", "T"])
@@ -204,8 +216,8 @@ def interval(values: pd.Series) -> tuple[float, float, float]:
 
 
 def slopes(noise: float = NOISE, start: float = NEAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:
-    """Slopes over T = 1e2 ... 1e5 with the schedules of the theories: method, slope, low, high, claimed."""
-    rows = [(m, *interval(slope(stored("schedules", m, noise, start))), CLAIMED.get(m)) for m in methods]
+    """Slopes over T = 1e3 ... 1e5 with the schedules of the theories: method, slope, low, high, claimed."""
+    rows = [(m, *interval(slope(stored("schedules", m, noise, start, SINCE))), CLAIMED.get(m)) for m in methods]
     return pd.DataFrame(rows, columns=["method", "slope", "low", "high", "claimed"])
 
 

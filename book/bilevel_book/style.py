@@ -51,6 +51,9 @@ METHODS = {
     "BSA": Look(GREY, ":", "v"), "SUSTAIN": Look("#B00FC8", "--", "v"),
     "PZOBO-S": Look(BROWN, "-", "P"), "F2SA": Look(GREEN, "-", "X"), "F3SA": Look("#DB1362", "--", "X"),
     "alternating": Look(BLACK, "-", "d"),
+    "BOME": Look("#9E637D", "--", "h"), "MEHA": Look("#434C29", "-", "h"), "F2SA-p": Look("#0A01FB", ":", "X"),
+    "SRBA": Look("#745803", "-", "p"), "SPABA": Look("#078701", "--", "p"),
+    "MA-SOBA": Look("#573366", ":", "o"), "SGHA": Look("#EB0902", "-", "*"),
 }  # fmt: skip
 
 

@@ -14,18 +14,20 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     LATE = "holds late"
     FAILS = "does not hold"
+    UNDECIDED = "undecided"
     UNTESTABLE = "not testable"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what was measured, the numbers, the verdict; and where the paper says it."""
+    """What the paper says, what was measured, the numbers, the verdict; where it says so; why it is not counted."""
 
     text: str
     measure: str
     numbers: str
     verdict: Verdict
     where: str = ""
+    apart: str = ""
 
 
 def decided(holds: bool) -> Verdict:

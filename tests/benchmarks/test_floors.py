@@ -13,7 +13,6 @@ import floors
 import steps
 from bilevel_core.directions import exact
 from bilevel_core.problems import HyperCleaning, HyperRepresentation
-from bilevel_core.solvers import SOLVERS
 
 lenet, cleaning = cache(lambda: HyperRepresentation(batch_size=4)), cache(HyperCleaning)
 
@@ -70,7 +69,7 @@ def test_the_simple_floor_of_a_point_has_its_six_products():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", floors.LENET)
 def test_no_step_on_lenet_does_less_than_its_floor(name):
     problem = lenet()
     solver = steps.methods("hyper-representation")[name]
@@ -80,7 +79,7 @@ def test_no_step_on_lenet_does_less_than_its_floor(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", floors.CLEANING)
 def test_no_step_on_cleaning_does_less_than_its_floor(name):
     problem = copy.copy(cleaning())
     problem.batch_size = 10

@@ -3,7 +3,6 @@
 import math
 
 import pandas as pd
-import pytest
 import torch
 from torch import nn
 
@@ -28,21 +27,6 @@ def test_lenet_as_it_is_usually_written_is_the_network_of_the_problem():
     images = torch.rand(3, 1, 32, 32)
     torch.testing.assert_close(ours(images), usual(images))
     torch.testing.assert_close(ours(images), overheads.seeded(rejected.plain_slices)(images), rtol=0, atol=0)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports what torch deprecates
-def test_the_compiler_gets_a_product_wrong_that_is_right_without_it():
-    assert rejected.compiled_product_error(compiling=False) < 1e-6
-    try:
-        error = rejected.compiled_product_error()
-    except torch._inductor.exc.InductorError as failure:
-        if "InvalidCxxCompiler" not in str(failure):
-            raise
-        pytest.skip("torch.compile finds no C++ compiler")
-    if error < 1e-6:
-        pytest.skip(f"the bug is gone: torch {torch.__version__} compiles J v rightly")
-    assert error > 1  # every entry is the sum of v, also the 990 that should be zero
 
 
 def test_the_synthetic_problem_has_the_sizes_that_it_is_asked_for(generator):

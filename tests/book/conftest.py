@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from bilevel_book.ledger import Evidence
+from bilevel_book.protocol.cells import Word
 from bilevel_core import experiments
 
 COLUMNS = {
@@ -27,22 +28,15 @@ def made_up(experiment):
     return pd.concat(tables, ignore_index=True)
 
 
-@pytest.fixture(scope="session")
-def measured():
-    """Makes a table of slopes or levels, each with an interval of 0.02 on both sides."""
-
-    def table(**means):
-        rows = [{"method": name, "slope": m, "mean": m, "low": m - 0.02, "high": m + 0.02} for name, m in means.items()]
-        return pd.DataFrame(rows)
-
-    return table
+def cells(method, *words):
+    """What the cells of a method say."""
+    return pd.DataFrame({"method": method, "word": words})
 
 
 @pytest.fixture(scope="session")
-def evidence(measured):
-    slopes = measured(FdeHBO=-0.67, F3SA=-0.45, F2SA=-0.4)
-    far = measured(FdeHBO=0.1, F3SA=0.5, F2SA=0.9)
-    return Evidence(made_up("hyper-representation"), made_up("hyper-cleaning"), slopes, slopes, far)
+def evidence():
+    said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
+    return Evidence(made_up("hyper-representation"), made_up("hyper-cleaning"), said)
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

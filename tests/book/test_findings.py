@@ -11,8 +11,10 @@ from bilevel_book.verdicts import Verdict
 FINDING = Finding("the tests", ["Here"], "Most hold.", "Some hold.", "Few hold.", "here:best")
 
 
-def ledger(*verdicts, section="Here", passage="here:first", word="claim"):
-    claims = [Row(text=f"{word} {k}", numbers=f"{k}.5", verdict=verdict) for k, verdict in enumerate(verdicts)]
+def ledger(*verdicts, section="Here", passage="here:first", word="claim", apart=""):
+    claims = [
+        Row(text=f"{word} {k}", numbers=f"{k}.5", verdict=verdict, apart=apart) for k, verdict in enumerate(verdicts)
+    ]
     return [(Row(section=section, id=passage), claims)]
 
 
@@ -38,8 +40,9 @@ def test_an_example_that_fails_is_told_with_its_number():
     assert told(FINDING, rows + best).endswith("One that does not: “best claim 1”.")
 
 
-def test_other_sections_do_not_count_and_repeated_claims_count_once():
+def test_other_sections_and_what_is_shown_apart_do_not_count_and_repeated_claims_count_once():
     rows = ledger(Verdict.HOLDS) + ledger(Verdict.HOLDS) + ledger(Verdict.FAILS, section="There")
+    rows += ledger(Verdict.HOLDS, word="code", apart="about this book's code")
     assert "1 of 1 claims" in told(FINDING, rows)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bilevel_book.ledger import cleaning, counts, lemmas, of_experiment, rates, representation
+from bilevel_book.protocol.cells import Word
 from bilevel_book.verdicts import Verdict
 from bilevel_core.solvers import SOLVERS, FdeHBO
 
@@ -23,23 +24,17 @@ def set_at(table, group, label, **values):
 # Rates
 
 
-@pytest.mark.parametrize(
-    ("slope", "verdict"), [(-0.9, Verdict.HOLDS), (-0.66, Verdict.HOLDS), (-0.64, Verdict.FAILS), (-0.5, Verdict.FAILS)]
-)
-def test_a_rate_holds_when_its_interval_reaches_the_claim_or_is_steeper(evidence, measured, slope, verdict):
-    claim = rates.has_rate(measured(FdeHBO=slope), evidence.fair, "FdeHBO", 1.5, "samples")
-    assert claim.verdict is verdict
+def test_a_rate_is_judged_by_its_own_cells(evidence):
+    found = {name: rates.has_rate(evidence.cells, name, 1.5) for name in ("FdeHBO", "F2SA", "PZOBO-S")}
+    assert [claim.verdict for claim in found.values()] == [Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE]
+    assert found["F2SA"].numbers == "of 3 cells 0 support, 0 prove nothing, 3 speak against, 0 say nothing"
+    nothing = evidence.cells.assign(word=Word.NOTHING)
+    assert rates.has_rate(nothing, "FdeHBO", 1.5).verdict is Verdict.UNDECIDED
 
 
-def test_a_rate_that_was_not_measured_is_not_testable(evidence):
-    assert rates.has_rate(evidence.slopes, evidence.fair, "FMBO", 1.5, "samples").verdict is Verdict.UNTESTABLE
-
-
-def test_the_margin_needs_intervals_that_do_not_touch(evidence, measured):
-    assert rates.better_rate(evidence.fair).verdict is Verdict.HOLDS
-    assert rates.better_rate(measured(FdeHBO=-0.47, F3SA=-0.45, F2SA=-0.4)).verdict is Verdict.FAILS
-    assert rates.ahead_of_its_kind(evidence.far).verdict is Verdict.HOLDS
-    assert rates.ahead_of_its_kind(measured(FdeHBO=0.88, F3SA=0.95, F2SA=0.9)).verdict is Verdict.FAILS
+def test_the_exponents_of_its_kind_are_those_of_the_table():
+    claim = rates.bound_below_its_kind()
+    assert (claim.verdict, claim.numbers) == (Verdict.HOLDS, "1.5 against 3.5 and 2.5")
 
 
 def test_samples_are_iterations_times_batch():

@@ -15,7 +15,7 @@ from bilevel_core.directions import exact, finite_difference
 from bilevel_core.experiments import load, sweep
 
 STORED = [*rates.CLAIMED, rates.CONTROL]
-METHODS = [*STORED, rates.SAME_STEPS]
+METHODS = [*STORED, *rates.CONTROLS.values()]
 
 
 class Alone(Bent):
@@ -155,12 +155,12 @@ def test_a_stack_has_all_pairs_and_says_which_copy_is_which():
 
 
 def test_the_file_has_the_noises_starts_and_horizons_of_the_chapter():
-    schedules, frozen = (load("rate").sizes["protocol"][kind] for kind in ("schedules", "frozen"))
+    schedules, frozen = (load("rate").sizes["full"][kind] for kind in ("schedules", "frozen"))
     assert schedules.problem == {"noises": list(rates.NOISES), "starts": list(rates.STARTS)}
     assert frozen.problem == {"noises": [rates.NOISE], "starts": list(rates.STARTS[1:])}
     assert schedules.every == rates.horizons(10, 1e5)
     assert frozen.every == rates.horizons(100, 1e4, per_decade=5)
-    assert [run.options["method"] for run in sweep("rate", "protocol", ["schedules"])] == METHODS
+    assert [run.options["method"] for run in sweep("rate", "full", ["schedules"])] == METHODS
 
 
 def test_horizons_are_even_on_a_logarithmic_axis():
@@ -365,7 +365,15 @@ def test_bad_bends_are_refused(wrong):
         Bent(**wrong)
 
 
-def test_the_negative_control_has_the_steps_of_fdehbo():
-    ours, control = rates.solver("FdeHBO"), rates.solver(rates.SAME_STEPS)
-    for name in ("alpha", "beta", "lam"):
-        assert all(ours.value(name, t) == control.value(name, t) for t in (0, 10, 10_000))
+@pytest.mark.parametrize(
+    ("method", "steps"),
+    [
+        ("FdeHBO", {"alpha": "alpha", "beta": "beta", "lam": "lam"}),
+        ("F3SA", {"alpha": "alpha", "gamma": "lam"}),
+        ("F2SA", {"alpha": "alpha", "gamma": "lam"}),
+    ],
+)
+def test_a_negative_control_has_the_steps_of_its_method(method, steps):
+    ours, control = rates.solver(method), rates.solver(rates.CONTROLS[method])
+    for name, its in steps.items():
+        assert all(ours.value(name, t) == control.value(its, t) for t in (0, 10, 10_000))

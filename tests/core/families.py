@@ -84,6 +84,9 @@ class Recording(BilevelProblem):
         self.inner, self.asked = inner, []
         self.start, self.sample = inner.start, inner.sample
 
+    def full(self):
+        return self.inner.full()
+
     def start(self, generator): ...
 
     def sample(self, generator): ...

@@ -9,6 +9,7 @@ import torch
 from bilevel_core import SOLVERS, run
 from bilevel_core.counting import counting
 from bilevel_core.problems import HyperCleaning, Quadratic
+from bilevel_core.solvers import PAPER
 from core.families import LogCosh, Recording, walk
 from core.my_method import MyMethod
 from core.test_runner import TIMES, Ticking, interrupt
@@ -17,11 +18,13 @@ METHODS = dict(SOLVERS) | {"MyMethod": MyMethod}
 NO_BILEVEL = {"alternating"}
 
 
-def test_the_names_are_those_of_the_paper_the_control_and_one_more():
-    assert set(SOLVERS) == {
+def test_the_names_are_those_of_the_paper_the_control_and_what_else_there_is():
+    assert PAPER == (
         "FdeHBO", "FMBO", "SOBA", "FSLA", "AID-FP", "reverse", "stocBiO", "BSA", "AmIGO", "MRBO", "VRBO", "SUSTAIN",
-        "PZOBO-S", "F2SA", "F3SA", "alternating", "AID-CG",
-    }  # fmt: skip
+        "PZOBO-S", "F2SA", "F3SA",
+    )  # fmt: skip
+    others = "alternating", "AID-CG", "BOME", "SRBA", "MA-SOBA", "MEHA", "SPABA", "F2SA-p", "SGHA"
+    assert tuple(SOLVERS) == PAPER + others
 
 
 @pytest.mark.checks(
@@ -49,6 +52,15 @@ def test_the_names_are_those_of_the_paper_the_control_and_one_more():
         ("PZOBO-S", {"inner": 3, "Q": 4}, (5, 17, 0, 0), (5, 17, 0, 0)),
         ("F2SA", {"inner": 3}, (3 * 3 + 3, 12, 0, 0), (12, 12, 0, 0)),
         ("F3SA", {}, (4, 6, 0, 0), (4, 12, 0, 0)),
+        ("MA-SOBA", {}, (2, 3, 1, 1), (2, 3, 1, 1)),
+        ("SRBA", {"period": 2}, (2, 3, 1, 1), (2, 6, 2, 2)),
+        ("SRBA", {"period": 1}, (2, 3, 1, 1), (2, 3, 1, 1)),
+        ("SPABA", {"chance": 0.0}, (2, 3, 1, 1), (2, 6, 2, 2)),
+        ("F2SA-p", {"inner": 3}, (2 * 4, 2 * 2 * 4, 0, 0), (8, 16, 0, 0)),
+        ("F2SA-p", {"inner": 3, "p": 3}, (8, 3 * 2 * 4 + 4, 0, 0), (8, 28, 0, 0)),
+        ("SGHA", {}, (2, 7, 0, 0), (2, 7, 0, 0)),
+        ("MEHA", {}, (2, 6, 0, 0), (2, 6, 0, 0)),
+        ("BOME", {"inner": 3}, (3 + 2, 3 + 5, 0, 0), (5, 8, 0, 0)),
     ],
 )
 def test_oracle_calls_of_a_step_are_the_formula(name, options, first, later):
@@ -82,8 +94,8 @@ def test_no_method_looks_at_a_point_it_has_not_visited(name):
     for _ in range(3):
         problem.asked.clear()
         state = solver.step(problem, state)
-        if name == "VRBO":
-            seen.append(state.x)  # its inner loop works at the new x
+        if name in ("VRBO", "MEHA"):
+            seen.append(state.x)  # their last part works at the new x
         assert all(
             any(torch.allclose(x, visited, rtol=0, atol=1e-9) for visited in seen) for _, x, _, _ in problem.asked
         )
@@ -112,10 +124,10 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in NO_BILEVEL | {"FdeHBO", "FMBO", "SOBA"}])
 def test_defaults_make_real_progress_under_noise(name):
     """In a part of the 2000 steps that we promise: the less, the more a step costs."""
-    steps = {"MRBO": 250, "VRBO": 250, "BSA": 1000, "SUSTAIN": 1000}.get(name, 500)
+    steps = {"MRBO": 250, "VRBO": 250, "BSA": 1000, "SUSTAIN": 1000, "F2SA-p": 300}.get(name, 500)
     problem = Quadratic(noise=0.5, seed=1)
     history = run(problem, METHODS[name](), 1, steps=steps, every=steps, progress=False).history
-    factor = 3 if name in ("PZOBO-S", "F2SA", "F3SA") else 10
+    factor = 3 if name in ("PZOBO-S", "F2SA", "F3SA", "MEHA", "BOME") else 10
     assert history.hypergradient_norm.iloc[-1] < history.hypergradient_norm.iloc[0] / factor
 
 

@@ -123,6 +123,8 @@ OFTEN = {
     **{name: {"y": 2} for name in ("stocBiO", "BSA", "AID-FP", "AID-CG", "reverse", "PZOBO-S", "VRBO")},
     "AmIGO": {"y": 2, "v": 4},
     "F2SA": {"y": 2, "z": 2},
+    "F2SA-p": {"y": 2},
+    "BOME": {"z": 2},
     "MyMethod": {"v": 2},
 }
 

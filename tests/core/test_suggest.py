@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -150,11 +151,20 @@ def test_a_run_with_it_is_within_three_times_the_best_of_a_grid(problem):
 def test_twenty_penalties_get_better_with_every_method(name):
     """The lower level of this one curves the more, the larger its penalties become."""
     problem = Penalties()
-    end = run(problem, suggest(problem, name).solver, steps=150, progress=False)
+    steps = 40 if name == "VRBO" else 150  # one of its steps costs ten of the others'
+    end = run(problem, suggest(problem, name).solver, steps=steps, progress=False)
     assert end.stop == "steps"
-    first = problem.phi(torch.zeros(20, dtype=torch.float64))
-    best = problem.phi(minimised(problem.phi, torch.optim.LBFGS, 3, line_search_fn="strong_wolfe"))
+    first, best = least_penalty()
     assert problem.phi(end.state.x) - best < (0.9 if name == "PZOBO-S" else 0.4) * (first - best)
+
+
+@cache
+def least_penalty():
+    """Phi at the start and at its minimiser."""
+    phi = Penalties().phi
+    return phi(torch.zeros(20, dtype=torch.float64)), phi(
+        minimised(phi, torch.optim.LBFGS, 3, line_search_fn="strong_wolfe")
+    )
 
 
 def test_noise_brings_momentum():

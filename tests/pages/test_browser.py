@@ -51,11 +51,20 @@ class Visit:
         self.page.wait_for_function("document.documentElement.dataset.wide")
         return self.page
 
+    def becomes(self, size, scheme):
+        """Another window, another time of day; what watches the width answers a frame later."""
+        self.page.set_viewport_size(size)
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.evaluate(
+            "new Promise(go => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(go, 50))))"
+        )
+
     def hidden(self):
-        """What is wider than its place: its words, and at which side it says so."""
+        """What can be seen and is wider than its place: its words, and at which side it says so."""
         return self.page.evaluate(
             """Array.from(document.querySelectorAll(".bd-article *"))
-            .filter(one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth + 1)
+            .filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+            .filter(one => /auto|scroll/.test(getComputedStyle(one).overflowX))
             .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
         )
 
@@ -76,12 +85,13 @@ class Visit:
 AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
 
 
-def barriers(page, **options):
+def barriers(page, where="document", **options):
     """What axe-core calls a serious or critical hindrance. Its time goes into the thousands of parts of formulas."""
-    page.add_script_tag(path=AXE)
+    if not page.evaluate("window.axe"):
+        page.add_script_tag(path=AXE)
     return page.evaluate(
         "options => { document.querySelectorAll('mjx-container').forEach(formula => formula.replaceWith('x'));"
-        " return axe.run(document, { resultTypes: ['violations'], ...options }).then(found => found.violations"
+        f" return axe.run({where}, {{ resultTypes: ['violations'], ...options }}).then(found => found.violations"
         ".filter(one => ['serious', 'critical'].includes(one.impact))"
         ".map(one => [one.id, one.nodes.map(node => node.target.join(' ')).slice(0, 3)])) }",
         options,
@@ -93,42 +103,109 @@ def test_there_are_pages(browser):
     assert any(page.startswith("chapters/") for page in PAGES)
 
 
-@pytest.mark.parametrize("name", PAGES or ["none"])
-def test_a_page_needs_nothing_and_complains_of_nothing(browser, name):
-    with Visit(browser, viewport={"width": 1400, "height": 800}) as visit:
-        page = visit.open(name)
-        assert visit.requests == []
-        assert visit.complaints == []
-        assert visit.hidden() == []  # on a desktop nothing scrolls sideways
-        formulas = page.locator(".math").count()
-        assert page.locator("mjx-container").count() == formulas
-        assert page.locator("mjx-merror, .MathJax_Error").count() == 0
-        assert page.locator("img:not([alt]), img[alt='']").count() == 0
-        broken = page.eval_on_selector_all(
-            "img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"
-        )
-        assert broken == []
-        assert barriers(page) == []
+CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
+# What is around an article and the colours of code are the same on every page: two are enough for them.
+ARTICLE = "({ include: [['.bd-article']], exclude: [['.highlight pre']] })"
+WHOLE = ["book/index.html", *(name for name in CHAPTERS if "/07_" in name)]
+DESKTOP, PHONE = {"width": 1400, "height": 800}, {"width": 390, "height": 800}
+GROUND = np.full(3, 0x12 / 255)  # of a dark page
 
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
-def test_a_page_fits_a_phone(browser, name):
-    with Visit(browser, viewport={"width": 390, "height": 800}, has_touch=True, color_scheme="dark") as visit:
+def test_a_page_on_a_desktop_and_on_a_phone_by_day_and_by_night(browser, name):
+    """One visit: what a page costs is its formulas."""
+    with Visit(browser, viewport=DESKTOP, has_touch=True, reduced_motion="reduce") as visit:
         page = visit.open(name)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
-        assert visit.loose() == []
-        for i in range(page.locator("figure.explore img").count()):
-            box = page.locator("figure.explore img").nth(i).bounding_box()
-            assert box["x"] >= 0
-            assert box["x"] + box["width"] <= 390
-        assert barriers(page, runOnly=["color-contrast"]) == []  # in the dark
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        needs_nothing_and_shows_all(visit)
+        if name in ("book/index.html", *CHAPTERS):
+            every_slider_changes_its_picture(page)
+        visit.becomes(PHONE, "dark")
+        fits_a_phone(visit)
+        if name in CHAPTERS:
+            figures_have_its_ground_and_light_words(page)
+        assert (visit.requests, visit.complaints) == ([], [])
+        where = "document" if name in WHOLE else ARTICLE
+        assert barriers(page, where, runOnly=["color-contrast"]) == []
+        visit.becomes(DESKTOP, "light")
+        assert barriers(page, where) == []
+
+
+def needs_nothing_and_shows_all(visit):
+    page = visit.page
+    assert (visit.requests, visit.complaints) == ([], [])
+    assert visit.hidden() == []  # on a desktop nothing scrolls sideways
+    assert page.locator("mjx-container").count() == page.locator(".math").count()
+    assert page.locator("mjx-merror, .MathJax_Error").count() == 0
+    assert page.locator("img:not([alt]), img[alt='']").count() == 0
+    broken = page.eval_on_selector_all("img", "all => all.filter(i => !i.complete || !i.naturalWidth).map(i => i.src)")
+    assert broken == []
+
+
+def fits_a_phone(visit):
+    page = visit.page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
+    assert visit.loose() == []
+    for picture in page.locator("figure.explore img").all():
+        box = picture.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+
+
+def figures_have_its_ground_and_light_words(page):
+    for kind in (".cell_output img:not(.explore img)", "figure.explore img"):
+        if not page.locator(kind).count():
+            continue
+        image = Image.open(io.BytesIO(page.locator(kind).first.screenshot())).convert("RGB")
+        _, most = max(image.getcolors(1 << 24))
+        assert np.array(most) / 255 == pytest.approx(GROUND, abs=0.025)
+        pixels = np.asarray(image).reshape(-1, 3) / 255
+        words = pixels[luminance(pixels).argsort()[-len(pixels) // 500]]  # strokes of letters and axes
+        assert contrast(words, GROUND) >= 4.5
+    page.emulate_media(media="print")
+    printed = page.locator(".cell_output img").evaluate_all("all => all.map(one => getComputedStyle(one).filter)")
+    assert not [how for how in printed if "invert" in how]
+    page.emulate_media(media="screen")
 
 
 def awake(figure):
     """Frames come when their slider is near."""
     figure.scroll_into_view_if_needed()
     figure.locator("xpath=self::*[@data-source='frames']").wait_for()
+
+
+def every_slider_changes_its_picture(page):
+    figures = page.locator("figure.explore")
+    assert figures.count() >= 1
+    for i in range(figures.count()):
+        awake(figures.nth(i))
+        picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
+        shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
+        titles = set()
+        for j in range(sliders.count()):
+            slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
+            slider.scroll_into_view_if_needed()
+            slider.focus()
+            page.keyboard.press("Home")
+            label, seen = shown.nth(j), []
+            for _ in range(last + 1):  # the keyboard reaches every place
+                source, alt = picture.get_attribute("src"), picture.get_attribute("alt")
+                seen.append((source, alt, label.inner_text()))
+                titles.add(title.inner_text())
+                page.keyboard.press("ArrowRight")
+            pictures, *words = map(set, zip(*seen, strict=True))
+            assert len(pictures) >= 0.8 * (last + 1)
+            assert [len(each) for each in words] == [last + 1] * 2
+            assert slider.get_attribute("aria-valuetext") == seen[-1][2]
+            box = slider.bounding_box()
+            middle = box["y"] + box["height"] / 2
+            page.mouse.click(box["x"] + 3, middle)
+            at_left = picture.get_attribute("src")
+            assert at_left == seen[0][0]
+            page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
+            assert picture.get_attribute("src") == seen[-1][0]
+        assert len(titles) > 1  # what there is to see may be the same at two places, not at all
 
 
 def test_tables_keep_what_matters_in_view_on_a_phone(browser):
@@ -147,66 +224,6 @@ def test_tables_keep_what_matters_in_view_on_a_phone(browser):
         page.wait_for_function("document.querySelector('.text_html:has(table.dataframe)').dataset.more === 'left'")
         first = block.locator("tbody th").first.bounding_box()
         assert 0 <= first["x"] < 30  # the name of the row stays
-
-
-CHAPTERS = [name for name in PAGES if name.startswith("chapters/")]
-GROUND = np.full(3, 0x12 / 255)  # of a dark page
-
-
-@pytest.mark.parametrize("name", CHAPTERS or ["none"])
-def test_on_a_dark_page_figures_have_its_ground_and_light_words(browser, name):
-    with Visit(browser, viewport={"width": 390, "height": 800}, color_scheme="dark") as visit:
-        page = visit.open(name)
-        for kind in (".cell_output img:not(.explore img)", "figure.explore img"):
-            if not page.locator(kind).count():
-                continue
-            shot = page.locator(kind).first.screenshot()
-            image = Image.open(io.BytesIO(shot)).convert("RGB")
-            _, most = max(image.getcolors(1 << 24))
-            assert np.array(most) / 255 == pytest.approx(GROUND, abs=0.025)
-            pixels = np.asarray(image).reshape(-1, 3) / 255
-            words = pixels[luminance(pixels).argsort()[-len(pixels) // 500]]  # strokes of letters and axes
-            assert contrast(words, GROUND) >= 4.5
-        page.emulate_media(media="print")
-        printed = page.locator(".cell_output img").evaluate_all("all => all.map(one => getComputedStyle(one).filter)")
-        assert not [how for how in printed if "invert" in how]
-
-
-@pytest.mark.parametrize("name", ["book/index.html", *CHAPTERS] if PAGES else ["none"])
-def test_every_slider_changes_its_picture(browser, name):
-    with Visit(browser, has_touch=True) as visit:
-        page = visit.open(name)
-        figures = page.locator("figure.explore")
-        assert figures.count() >= 1
-        for i in range(figures.count()):
-            awake(figures.nth(i))
-            picture, sliders = figures.nth(i).locator("img"), figures.nth(i).locator("input")
-            shown, title = figures.nth(i).locator("output"), figures.nth(i).locator("figcaption")
-            titles = set()
-            for j in range(sliders.count()):
-                slider, last = sliders.nth(j), int(sliders.nth(j).get_attribute("max"))
-                slider.scroll_into_view_if_needed()
-                slider.focus()
-                page.keyboard.press("Home")
-                label, seen = shown.nth(j), []
-                for _ in range(last + 1):  # the keyboard reaches every place
-                    source, alt = picture.get_attribute("src"), picture.get_attribute("alt")
-                    seen.append((source, alt, label.inner_text()))
-                    titles.add(title.inner_text())
-                    page.keyboard.press("ArrowRight")
-                pictures, *words = map(set, zip(*seen, strict=True))
-                assert len(pictures) >= 0.8 * (last + 1)
-                assert [len(each) for each in words] == [last + 1] * 2
-                assert slider.get_attribute("aria-valuetext") == seen[-1][2]
-                box = slider.bounding_box()
-                middle = box["y"] + box["height"] / 2
-                page.mouse.click(box["x"] + 3, middle)
-                at_left = picture.get_attribute("src")
-                assert at_left == seen[0][0]
-                page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
-                assert picture.get_attribute("src") == seen[-1][0]
-            assert len(titles) > 1  # what there is to see may be the same at two places, not at all
-        assert visit.complaints == []
 
 
 def test_the_play_button_walks_to_the_end_and_stops(browser):

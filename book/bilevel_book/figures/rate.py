@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from bilevel_book.protocol.cells import ROOM, Word
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
 
 
@@ -67,6 +68,33 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
             ax.set(ylim=(len(table) - 0.4, -0.6), title=title)
             ax.grid(axis="x", color="#dddddd", linewidth=0.7)
         ax.set(xlabel="slope of log A against log T; upright mark: claimed")
+        return figure
+
+
+MARKS = {Word.SUPPORTS: "<", Word.NOTHING: "o", Word.AGAINST: ">", Word.SILENT: "."}
+
+
+def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
+    """The slope of a method in every cell with its interval, and that of its negative control in grey.
+
+    A panel for each kind of runs. Left of the dashed line a slope passes; the mark says what the cell says.
+    """
+    kinds = list(table.groupby(["experiment", "label"], sort=False))
+    with house_style():
+        figure, axes = panels(len(kinds), height=3.6 * len(kinds), sharex=True, squeeze=False)
+        for ax, ((experiment, label), rows) in zip(axes[:, 0], kinds, strict=True):
+            for place, row in enumerate(rows.itertuples()):
+                ax.plot([row.control_low, row.control_high], [place, place], color=GREY, linewidth=3)
+                ax.plot(row.control, place, "|", color=GREY, markersize=9, markeredgewidth=2)
+                ax.plot([row.low, row.high], [place, place], color=look(method).color, linewidth=3)
+                ax.plot(row.slope, place, MARKS[row.word], color=look(method).color, markersize=8)
+            ax.axvline(claimed, color=BLACK, linewidth=1)
+            ax.axvline(claimed + ROOM, color=BLACK, linewidth=1, linestyle="--")
+            ax.set_yticks(range(len(rows)), [f"{row.noise:g}, {row.start:g}" for row in rows.itertuples()], fontsize=9)
+            ax.set(ylim=(len(rows) - 0.4, -0.6), ylabel="noise, start")
+            ax.set_title(f"{'quadratic' if experiment == 'rate' else 'bent'} lower level: {label}")
+            ax.grid(axis="x", color="#dddddd", linewidth=0.7)
+        ax.set(xlabel="slope of log A; upright: claimed; dashed: claimed + 0.05", xlim=(-1.05, 0))
         return figure
 
 

@@ -44,7 +44,9 @@ class Passage:
 
     def claims(self, **tables: pd.DataFrame) -> list[Claim]:
         """What is found, from the fields of `Evidence` at which its judges look."""
-        return [replace(call(tables), where=where) for call, where in self.judges]
+        return [
+            replace(call(tables), where=where, apart=getattr(call.function, "apart", "")) for call, where in self.judges
+        ]
 
 
 def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[Passage, ...]]:
@@ -93,7 +95,15 @@ def of_experiment(experiment: str, table: pd.DataFrame) -> list[Claim]:
 
 
 def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict, int]:
-    """How many different claims have each verdict; what the paper says in several places is counted once."""
-    different = {replace(claim, where="") for _, claims in ledger for claim in claims}
-    verdicts = Counter(claim.verdict for claim in different)
+    """How many different claims have each verdict, but for those that are shown apart."""
+    verdicts = Counter(claim.verdict for claim in different(ledger) if not claim.apart)
     return {verdict: verdicts[verdict] for verdict in Verdict}
+
+
+def different(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Claim, Passage]:
+    """The claims, each once, though the paper may say it in several places, with the first of its passages."""
+    first: dict[Claim, Passage] = {}
+    for passage, claims in ledger:
+        for claim in claims:
+            first.setdefault(replace(claim, where=""), passage)
+    return first

@@ -5,7 +5,7 @@ import pandas as pd
 
 from bilevel_book.curves import at_marks, band, largest_rise, shared_end
 from bilevel_book.labels import CLEANING, select
-from bilevel_book.ledger.registry import judge
+from bilevel_book.ledger.registry import CONSTRUCTION, OWN_QUESTION, apart, judge
 from bilevel_book.verdicts import Claim, ahead, decided, thirty_marks, worst
 from bilevel_core.experiments import paper_settings
 from bilevel_core.experiments.report import last_quarter_median, mean_and_range
@@ -78,6 +78,7 @@ def fmbo_faster(cleaning: pd.DataFrame, rival: str) -> Claim:
 
 
 @judge
+@apart(OWN_QUESTION)
 def fmbo_at_equal_steps(cleaning: pd.DataFrame, rival: str, step: float) -> Claim:
     def runs_of(method: str) -> pd.DataFrame:
         """Those of the main comparison, if the paper gives it this step."""
@@ -117,6 +118,7 @@ def amigo_like_stocbio(cleaning: pd.DataFrame) -> Claim:
 
 
 @judge
+@apart(CONSTRUCTION)
 def without_second_order_nothing_moves(cleaning: pd.DataFrame) -> Claim:
     control = select(cleaning, CLEANING, "main", "alternating")
     moved = (control[["sigma_noisy", "sigma_clean"]] - 0.5).abs().to_numpy().max()
@@ -129,6 +131,7 @@ def without_second_order_nothing_moves(cleaning: pd.DataFrame) -> Claim:
 
 
 @judge
+@apart(CONSTRUCTION)
 def v_needs_no_assumption(cleaning: pd.DataFrame) -> Claim:
     r_v = paper_settings(CLEANING, "FMBO")["r_v"]
     names = ("FMBO", "SOBA", "FSLA")
@@ -156,6 +159,7 @@ def decay_is_stable(cleaning: pd.DataFrame) -> Claim:
 
 
 @judge
+@apart(CONSTRUCTION)
 def ball_does_no_harm(cleaning: pd.DataFrame) -> Claim:
     runs = select(cleaning, CLEANING, "momentum", "main comparison", "no ball")
     last = runs.groupby(["label", "seed"]).train_loss.last()

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bilevel_book.labels import REPRESENTATION
-from bilevel_book.ledger.registry import judge
+from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, apart, judge
 from bilevel_book.ledger.words import listed
 from bilevel_book.verdicts import Claim, decided
 from bilevel_book.walk import walk
@@ -64,6 +64,7 @@ def needs_second_derivatives(name: str) -> bool:
 
 
 @judge
+@apart(OWN_CODE)
 def single_loop() -> Claim:
     gradients = [calls.gradients for calls in cost("FdeHBO", 5)]
     fixed = len(set(gradients[1:])) == 1 and "inner" not in FdeHBO.__dataclass_fields__
@@ -76,6 +77,7 @@ def single_loop() -> Claim:
 
 
 @judge
+@apart(CONSTRUCTION)
 def in_the_ball() -> Claim:
     r_v = 0.3
     largest = max(state.v.norm().item() for state in walk(Quadratic(noise=3.0), FdeHBO(r_v=r_v), 100))
@@ -88,6 +90,7 @@ def in_the_ball() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def momentum_on_all() -> Claim:
     problem = Quadratic(noise=1.0)
     on, off = (walk(problem, FdeHBO(eta=eta), 2)[-1] for eta in (0.5, 1.0))
@@ -101,6 +104,7 @@ def momentum_on_all() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def first_order_only() -> Claim:
     calls, needs = cost("FdeHBO")[-1], {name: needs_second_derivatives(name) for name in ("FdeHBO", "FMBO")}
     return Claim(
@@ -114,6 +118,7 @@ def first_order_only() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def few_samples() -> Claim:
     shared, three = ([calls.samples for calls in cost("FdeHBO", 4, independent=many)] for many in (False, True))
     return Claim(
@@ -152,6 +157,7 @@ def one_product_in_differences() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def others_have_a_subloop() -> Claim:
     lengths = (3, 6, 12)
     mrbo = [cost("MRBO", Q=Q)[-1].Hv for Q in lengths]
@@ -165,6 +171,7 @@ def others_have_a_subloop() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def others_need_products() -> Claim:
     counts = {name: cost(name)[-1] for name in ("MRBO", "SUSTAIN", "VRBO")}
     return Claim(
@@ -176,6 +183,7 @@ def others_need_products() -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def free_of_products(method: str) -> Claim:
     calls = cost(method)[-1]
     return Claim(
@@ -187,6 +195,7 @@ def free_of_products(method: str) -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def batch_of_order_one(method: str) -> Claim:
     drawn = [calls.samples for calls in cost(method, 4)[1:]]
     return Claim(
@@ -198,6 +207,7 @@ def batch_of_order_one(method: str) -> Claim:
 
 
 @judge
+@apart(OWN_CODE)
 def loops(method: str, count: int) -> Claim:
     """Two where y gets several steps for one of x."""
     inner = paper_settings(REPRESENTATION, method).get("inner", 1)

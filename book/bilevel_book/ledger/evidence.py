@@ -4,21 +4,19 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bilevel_book import rates
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.paths import RESULTS
+from bilevel_book.protocol.cells import RUNS, cells
 from bilevel_core import experiments
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The histories of both experiments as `experiments.read` gives them, and the tables of `rates`."""
+    """The histories of both experiments as `experiments.read` gives them, and the cells of the rates."""
 
     representation: pd.DataFrame
     cleaning: pd.DataFrame
-    slopes: pd.DataFrame  # with the schedules of the theories: method, slope, low, high
-    fair: pd.DataFrame  # the same with constant steps that are best for each length of the run
-    far: pd.DataFrame  # the mean itself after 1e5 steps from a far start: method, mean, low, high
+    cells: pd.DataFrame  # what every cell says about the rate of its method
 
     @classmethod
     def stored(cls) -> "Evidence":
@@ -26,9 +24,7 @@ class Evidence:
         return cls(
             complete(REPRESENTATION),
             complete(CLEANING),
-            rates.slopes(),
-            rates.fair_slopes(),
-            rates.levels(10**5),
+            pd.concat([cells(method).assign(method=method) for method in RUNS]),
         )
 
 

@@ -1,11 +1,11 @@
 """Functions that the ledgers' files call by their names.
 
     @judge
-    def has_rate(slopes: pd.DataFrame, fair: pd.DataFrame, method: str, exponent: float, what: str) -> Claim: ...
+    def has_rate(cells: pd.DataFrame, method: str, exponent: float) -> Claim: ...
 
 is called in claims.toml by
 
-    { judge = "has_rate", method = "FdeHBO", exponent = 1.5, what = "iterations" }
+    { judge = "has_rate", method = "FdeHBO", exponent = 1.5 }
 
 or, where the file has nothing to add, by its name alone. A parameter that is named as a field of `Evidence` gets that
 table, so that a function says in its first line what it looks at.
@@ -73,3 +73,15 @@ class Call:
 
 
 judge = Registry("judge")  # returns a Claim
+
+OWN_CODE, CONSTRUCTION, OWN_QUESTION = "about this book's code", "true by construction", "a question of ours"
+
+
+def apart(why: str) -> Callable[[Function], Function]:
+    """What this judge finds is shown and not counted: it says nothing about whether the paper is right."""
+
+    def mark(function: Function) -> Function:
+        function.apart = why  # type: ignore[attr-defined]
+        return function
+
+    return mark

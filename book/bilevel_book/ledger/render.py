@@ -1,10 +1,8 @@
 """The ledgers as MyST Markdown, one card for each passage and for each choice."""
 
-from dataclasses import replace
-
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
-from bilevel_book.ledger.claims import Passage, tally
+from bilevel_book.ledger.claims import Passage, different, tally
 from bilevel_book.verdicts import Claim, Verdict
 
 
@@ -23,26 +21,29 @@ def anchor(name: str) -> str:
     return f"claim-{name.replace(':', '-').replace(' ', '-')}"
 
 
-WORST_FIRST = (Verdict.FAILS, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
+APART = "not counted"
+WORST_FIRST = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
     """How many passages, how many claims, and how many of them have each verdict, with a link to their list."""
     counts = tally(ledger)
     verdicts = "\n".join(f"- {badge(word)} [{counts[word]}](#{anchor(word)})" for word in WORST_FIRST)
-    return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}"
+    left = len(different(ledger)) - sum(counts.values())
+    apart = f"[{left} more](#{anchor(APART)}) are shown and not counted."
+    return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}\n\n{apart}"
 
 
 def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
     """The different claims under their verdicts, what fails first, each with a link to its first card."""
-    first: dict[Claim, Passage] = {}
-    for passage, claims in ledger:
-        for claim in claims:
-            first.setdefault(replace(claim, where=""), passage)
+    rows = {
+        claim: f"- [{claim.text}](#{anchor(passage.id)})" + (f", {claim.apart}" if claim.apart else "")
+        for claim, passage in different(ledger).items()
+    }
     parts = []
-    for word in WORST_FIRST:
-        rows = [f"- [{claim.text}](#{anchor(passage.id)})" for claim, passage in first.items() if claim.verdict is word]
-        parts.append(f"({anchor(word)})=\n{badge(word)} {len(rows)}\n\n" + "\n".join(rows))
+    for word in (*WORST_FIRST, APART):
+        those = [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]
+        parts.append(f"({anchor(word)})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
     return "\n\n".join(parts)
 
 
@@ -54,7 +55,8 @@ def passage_card(passage: Passage, claims: list[Claim]) -> str:
     ]
     for claim in claims:
         where = f" ({claim.where})" if claim.where != passage.where else ""
-        parts.append(f"{badge(claim.verdict)} {claim.text}{where}")
+        apart = f" ({claim.apart}, not counted)" if claim.apart else ""
+        parts.append(f"{badge(claim.verdict)} {claim.text}{where}{apart}")
         parts.append(f"**{claim.numbers}**\\\n{claim.measure}{'' if claim.measure.endswith('?') else '.'}")
     if tested := [chapter(number) for number in passage.chapters] + [f"`{test}`" for test in passage.tests]:
         parts.append(f"Tested in {', '.join(tested)}.")

@@ -4,7 +4,7 @@ import pandas as pd
 
 from bilevel_book.curves import at_marks, band, largest_rise, shared_end
 from bilevel_book.labels import REPRESENTATION, select
-from bilevel_book.ledger.registry import judge
+from bilevel_book.ledger.registry import CONSTRUCTION, apart, judge
 from bilevel_book.verdicts import Claim, Verdict, ahead, decided, thirty_marks
 from bilevel_core.experiments.report import mean_and_range
 from bilevel_core.problems.hyper_representation import lenet
@@ -97,6 +97,7 @@ def sensitive_to_delta(representation: pd.DataFrame) -> Claim:
 
 
 @judge
+@apart(CONSTRUCTION)
 def dimensions() -> Claim:
     upper, lower = (sum(p.numel() for p in part.parameters()) for part in lenet())
     return Claim(

@@ -77,14 +77,21 @@ def test_time_becomes_steps_and_is_read_back_as_time(timed, folder, clock):
     assert "cpu_seconds" not in table
 
 
-def test_methods_that_come_later_are_scaled_to_the_first_calibration(write, timed, clock):
+def test_what_comes_later_has_the_cost_of_its_method_or_is_scaled_to_the_first_calibration(write, timed, clock):
     calibrate(timed, rounds=3, progress=False)
     clock["factor"] = 5.0  # another day, a slower machine
-    path = write(TIME, ("[tuning.FdeHBO]", '[main."SOBA again"]\nlike = "SOBA"\n\n[tuning.FdeHBO]'))
+    another_name = '[main."SOBA, larger steps"]\nlike = "SOBA"\nalpha = 0.2\n\n'
+    before = clock["time"]
+    path = write(TIME, ("[tuning.FdeHBO]", f"{another_name}[tuning.FdeHBO]"))
     calibrate(path, rounds=3, progress=False)
+    assert clock["time"] == before  # there was nothing to measure
+    another_method = '[main."SOBA, larger y"]\nlike = "SOBA"\nproblem = { dim_y = 7 }\n\n'
+    path = write(TIME, ("[tuning.FdeHBO]", f"{another_name}{another_method}[tuning.FdeHBO]"))
+    calibrate(path, rounds=3, progress=False)
+    assert clock["time"] > before
     medians = {name: cost["median"] for name, cost in load(path).calibration["steps"].items()}
-    assert medians["main.SOBA again"] == pytest.approx(0.1)
-    assert medians["main.SOBA"] == 0.1
+    assert medians["main.SOBA"] == medians["main.SOBA, larger steps"] == 0.1
+    assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
 
 
 def test_real_costs_are_in_order_and_say_with_what(small):

@@ -1,0 +1,61 @@
+"""What slopes say about a rate, on curves whose slope is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bilevel_book.protocol.cells import Word, cell, together
+from bilevel_book.protocol.verdict import Verdict
+from bilevel_book.rates import SEEDS, horizons
+
+CLAIMED = -2 / 3
+
+
+def curves(before, late, spread=0.01, seed=0):
+    """Eight curves with one slope up to T = 10^4 and another from there on, each seed a little off."""
+    T = np.array(horizons(10, 1e5), float)
+    off = np.random.default_rng(seed).normal(0, spread, SEEDS)
+    off -= off.mean()
+    power = [(T / 1e4) ** (np.where(T < 1e4, before, late) + o) for o in off]
+    return pd.DataFrame(np.transpose(power), index=T.astype(int), columns=[str(s) for s in range(SEEDS)])
+
+
+@pytest.mark.parametrize(
+    ("runs", "control", "word"),
+    [
+        (curves(-0.67, -0.67), curves(-0.3, -0.3), Word.SUPPORTS),
+        (curves(-0.9, -0.9), curves(-0.3, -0.3), Word.SUPPORTS),  # a bound may be beaten
+        (curves(-0.67, -0.67), curves(-0.67, -0.67), Word.NOTHING),
+        (curves(-0.5, -0.49), curves(-0.3, -0.3), Word.AGAINST),
+        (curves(-0.5, -0.4), curves(-0.67, -0.67), Word.AGAINST),  # it is the method that is judged
+        (curves(-0.3, -0.5), curves(-0.3, -0.3), Word.SILENT),  # it still bends down
+        (curves(-0.62, -0.62, 0.1), curves(-0.3, -0.3), Word.SILENT),  # the interval reaches over the line
+        (curves(-0.67, -0.67), curves(-0.62, -0.62, 0.1), Word.SUPPORTS),  # the control is not below for certain
+    ],
+)
+def test_a_cell_says_what_its_two_slopes_are(runs, control, word):
+    found = cell(runs, control, CLAIMED)
+    assert found.word == word
+    assert found.low < found.slope < found.high
+
+
+def test_only_the_window_counts():
+    bent = curves(-2.0, -0.67)
+    assert cell(bent, curves(-0.3, -0.3), CLAIMED, since=10_000).slope == pytest.approx(-0.67)
+    assert cell(bent, curves(-0.3, -0.3), CLAIMED, since=10).slope < -1
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ([Word.SUPPORTS] * 3, Verdict.HOLDS),
+        ([Word.SUPPORTS] * 3 + [Word.NOTHING] * 9, Verdict.HOLDS),
+        ([Word.SUPPORTS] * 2, Verdict.UNDECIDED),
+        ([Word.SUPPORTS] * 9 + [Word.AGAINST], Verdict.UNDECIDED),
+        ([Word.AGAINST] * 3 + [Word.SILENT], Verdict.FAILS),
+        ([Word.AGAINST] * 9 + [Word.SUPPORTS], Verdict.UNDECIDED),
+        ([Word.NOTHING] * 12, Verdict.UNDECIDED),
+    ],
+)
+def test_cells_together(words, verdict):
+    assert together(words) == verdict
