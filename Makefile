@@ -48,7 +48,7 @@ notebooks: $(SETUP)
 student instructor slides: $(SETUP)
 	$(RUN) book/tools.py $@
 
-# Every chapter and the whole book, printed by Chromium into _build/pdf; built again after that, the pages offer them.
+# Every page and the whole book, printed by Chromium into _build/html/pdf; the pages then offer them.
 pdf: $(BOOK)
 	$(RUN) book/tools.py pdf
 

@@ -7,7 +7,7 @@ python book/tools.py lab [OPTION ...]       signs the chapters and opens Jupyter
 python book/tools.py student                writes the chapters without solutions into _build/student
 python book/tools.py instructor             executes and renders the solutions of homework into _build/instructor
 python book/tools.py slides                 makes slides of two chapters in _build/slides
-python book/tools.py pdf                    prints the built pages into _build/pdf
+python book/tools.py pdf                    prints the built pages into _build/html/pdf
 python book/tools.py minutes [NAME ...]     says how long each chapter takes, and writes it into those that are named
 """
 

@@ -4,6 +4,7 @@ All of them, and the cards that show a link to the book, need the address that i
 the network for anything.
 """
 
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,11 +32,14 @@ them, and <a href="{path}search.html">the search</a> finds words.</p>
 
 
 def pages(app: Sphinx) -> list[str]:
-    """In the order of the book."""
-    order = [app.config.root_doc]
-    for page in order:
-        order += [child for child in app.env.toctree_includes.get(page, []) if child not in order]
-    return order
+    """In the order of the book: what stands below a page follows it."""
+
+    def below(page: str) -> Iterator[str]:
+        yield page
+        for child in app.env.toctree_includes.get(page, []):
+            yield from below(child)
+
+    return list(dict.fromkeys(below(app.config.root_doc)))
 
 
 def first_words(doctree: nodes.document) -> str:

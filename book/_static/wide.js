@@ -1,5 +1,5 @@
 // What is wider than its place. A formula shrinks a little; a table of words is laid out as cards; whatever still hides a
-// part says at which side (data-more), and custom.css fades it there.
+// part says at which side (data-more), and custom.css fades it there. A full stop stays on the line of its formula.
 (function () {
   var SMALLEST = 0.75; // of a formula's size: below that it is better to scroll
 
@@ -27,6 +27,16 @@
     if (block.dataset.more && block.tabIndex < 0) block.tabIndex = 0; // the keyboard scrolls it, too
   }
 
+  function close(formula) {
+    var next = formula.nextSibling, sign = next && next.nodeType === Node.TEXT_NODE && /^[.,;:!?)\]”’]+/.exec(next.data);
+    if (!sign) return;
+    var line = document.createElement("span");
+    line.style.whiteSpace = "nowrap";
+    next.splitText(sign[0].length);
+    formula.before(line);
+    line.append(formula, next);
+  }
+
   function look(block) {
     if (block.matches("mjx-container")) shrink(block);
     if (block.matches(".pst-scrollable-table-container")) block.querySelectorAll("table").forEach(lay);
@@ -35,6 +45,7 @@
 
   async function start() {
     if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
+    document.querySelectorAll(".bd-article span.math").forEach(close);
     var seen = new ResizeObserver(function (entries) { // also when a fold opens; a frame later, or it would see itself
       requestAnimationFrame(function () { entries.forEach(function (entry) { look(entry.target); }); });
     });

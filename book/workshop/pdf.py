@@ -33,6 +33,7 @@ def pdf(*names: str) -> None:
     made, whole = [], TARGET / "book.pdf"
     with sync_playwright() as playwright:
         tab = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"]).new_page()
+        tab.set_default_timeout(0)  # a page of formulas takes minutes where the machine is busy
         for page in in_order():
             if not names or page.name.startswith(names):
                 print(f"{page.stem} ...", flush=True)

@@ -1,7 +1,8 @@
 """Chapters without their solutions: where one stood, a stub says what to write, and a cell checks what was written.
 
 Both come from the solution. Functions and classes lose their bodies; what stood before them is given, what follows
-them uses and checks them. A solution without any leaves the names that its assertions read, to be filled in.
+them uses and checks them. A solution without any leaves the names that its assertions read, to be filled in, each
+with the comment that stands over it.
 """
 
 import ast
@@ -70,7 +71,8 @@ def task(solution: str) -> Task:
         given = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
         rest = checks
         read = set(_names(checks, ast.Load)) - set(_names(checks, ast.Store))
-        wanted = [f"{name} = ..." for name in _names([n for n in body if n not in checks], ast.Store) if name in read]
+        stored = _names([node for node in body if node not in checks], ast.Store)
+        wanted = [f"{name} = ...{_said(solution, name)}" for name in stored if name in read]
     words = "# Replace every ... below; the next cell checks it." if wanted else "# Your code, if you need any."
     stub = [*(_text(solution, node) for node in given), words, *wanted]
     answer = [_text(solution, node) for node in body if node not in rest]
@@ -91,6 +93,14 @@ def _text(source: str, node: ast.stmt) -> str:
     """A statement as it is written, with its decorators and the comments inside it."""
     first = min([node.lineno, *(above.lineno for above in getattr(node, "decorator_list", []))])
     return "\n".join(source.splitlines()[first - 1 : node.end_lineno])
+
+
+def _said(source: str, name: str) -> str:
+    """The comment over the line that first stores a name: it says what to write."""
+    stored = (part for part in ast.walk(ast.parse(source)) if isinstance(part, ast.Name) and part.id == name)
+    first = min(part.lineno for part in stored if isinstance(part.ctx, ast.Store))
+    above = source.splitlines()[first - 2].strip() if first > 1 else ""
+    return f"  {above}" if above.startswith("#") else ""
 
 
 def _names(nodes: list[ast.stmt], context: type[ast.expr_context]) -> list[str]:

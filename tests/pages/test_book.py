@@ -5,12 +5,14 @@ import json
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
 import yaml
 
 import bilevel_core
+import ways
 from bilevel_book import quiz
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +186,12 @@ def test_every_page_is_in_the_site_map_and_in_the_list_for_programs_that_read(pa
     words = (HTML / "llms.txt").read_text()
     assert words.startswith("# Stochastic bilevel optimisation\n\n> ")
     assert set(re.findall(r"^- \[[^\]]+\]\((\S+)\)", words, re.M)) == listed
+
+
+def test_pages_are_listed_and_printed_in_the_order_of_the_book():
+    below = {"front": ["api", "glossary"], "api": ["problems", "methods"]}
+    app = SimpleNamespace(config=SimpleNamespace(root_doc="front"), env=SimpleNamespace(toctree_includes=below))
+    assert ways.pages(app) == ["front", "api", "problems", "methods", "glossary"]
 
 
 def test_a_link_to_a_page_is_shown_with_its_title_and_a_picture(pages):

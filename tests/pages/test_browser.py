@@ -27,6 +27,7 @@ class Visit:
     def __init__(self, browser, **device):
         self.context = browser.new_context(**device)
         self.context.set_offline(True)
+        self.context.set_default_timeout(180_000)  # a busy machine is no mistake of the page
         self.page = self.context.new_page()
         self.requests, self.complaints = [], []
         self.page.on(
@@ -65,6 +66,19 @@ class Visit:
             .filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
             .filter(one => /auto|scroll/.test(getComputedStyle(one).overflowX))
             .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
+        )
+
+    def loose(self):
+        """Full stops and commas that begin a line, away from the formula that they follow."""
+        return self.page.evaluate(
+            """Array.from(document.querySelectorAll(".bd-article span.math")).filter(formula => {
+                const next = formula.nextSibling, sign = document.createRange()
+                if (!next || next.nodeType !== Node.TEXT_NODE || !/^[.,;:]/.test(next.data)) return false
+                sign.setStart(next, 0)
+                sign.setEnd(next, 1)
+                const box = sign.getBoundingClientRect()
+                return box.width > 0 && box.left < formula.getBoundingClientRect().left
+            }).map(formula => formula.parentElement.textContent.slice(0, 60))"""
         )
 
 
@@ -132,6 +146,7 @@ def fits_a_phone(visit):
     page = visit.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
+    assert visit.loose() == []
     for picture in page.locator("figure.explore img").all():
         box = picture.bounding_box()
         assert box["x"] >= 0
