@@ -14,7 +14,6 @@ linear in the losses: they travel together, in one message (`directions.exact_at
 import os
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,15 +45,34 @@ def together(timeout: float = 60.0) -> tuple[int, int]:
     return dist.get_rank(), dist.get_world_size()
 
 
+class _OneFile(Checkpoint):
+    """The states of all ranks are one: rank 0 writes it, all read it. What must not change is that of all ranks."""
+
+    def __init__(self, path: Path, identity: dict[str, str]):
+        told = _gathered(identity)
+        each = {name: [facts.get(name, "") for facts in told] for name in identity}
+        same = {name: values[0] if {*values} == {values[0]} else str(values) for name, values in each.items()}
+        super().__init__(path, same | {"number of ranks": str(len(told))})
+
+    def exists(self) -> bool:
+        _agree(f"whether {self.path} is there", here := super().exists())
+        return here
+
+    def add(self, row: object, content: dict[str, Any]) -> None:
+        if dist.get_rank() == 0:
+            super().add(row, content)
+
+
 class Distributed(BilevelProblem):
     """The mean over all processes of the problem that each of them gives here, for every method and for `run`.
 
     Their x, y and sizes of draws must be the same, their data should not: `data[rank::ranks]`, with the pair of
     `together`. The first iterates are those of rank 0. Samples are counted over all ranks, gradients as on one process
-    with the joined batch; `messages` and `numbers` count what this rank sent. Rows and states are the same on
-    all ranks; `evaluate` is the mean of theirs. Of a run with a checkpoint, rank 0 writes the file and reads it to all.
+    with the joined batch; `messages` and `numbers` count what this rank sent. Rows and states are the same on all
+    ranks; `evaluate` is the mean of theirs. A checkpoint is one file, which rank 0 writes and all ranks must see.
     """
 
+    checkpoint = _OneFile
     shares_x = False  # messages cannot be vectorised; the directions are, where the part of a rank wants it
 
     def __init__(self, problem: BilevelProblem):
@@ -65,8 +83,8 @@ class Distributed(BilevelProblem):
         self.rank, self.ranks = together()
         self.on_this_rank, self.x_blocks = problem, problem.x_blocks
         self.messages = self.numbers = 0
-        self._agree("x and y", [(z.shape, z.dtype) for z in problem.start(seeded(0))])
-        self._agree("the sizes of a draw", [problem.size(batch) for batch in problem.sample(seeded(0))])
+        _agree("x and y", [(z.shape, z.dtype) for z in problem.start(seeded(0))])
+        _agree("the sizes of a draw", [problem.size(batch) for batch in problem.sample(seeded(0))])
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         x, y = (z.detach().clone() for z in self.on_this_rank.start(generator))
@@ -97,12 +115,8 @@ class Distributed(BilevelProblem):
         return dict(zip(numbers, means.tolist(), strict=True))
 
     def full(self) -> Samples:
-        return self._full
-
-    @cached_property
-    def _full(self) -> Samples:
         samples = whole(self.on_this_rank)
-        self._agree("the sizes of all data", [self.on_this_rank.size(batch) for batch in samples])
+        _agree("the sizes of all data", [self.on_this_rank.size(batch) for batch in samples])
         return samples
 
     def size(self, batch: Any) -> int:
@@ -121,15 +135,6 @@ class Distributed(BilevelProblem):
         found = directions_at(self.on_this_rank, *given)
         means = iter(self.mean(*chain(*found)))
         return [type(each)(*islice(means, len(each))) for each in found]
-
-    def checkpoint(self, path: Path, identity: dict[str, str]) -> Checkpoint:
-        """The one file of a run, for all ranks."""
-        return _OneFile(path, identity)
-
-    def _agree(self, what: str, here: object) -> None:
-        found = _gathered(here)
-        if any(each != here for each in found):
-            raise ValueError(f"{what} must be the same on every rank, for means to be those of all data; got {found}")
 
 
 class _Copy(Function):
@@ -162,44 +167,16 @@ _copy: Any = _Copy.apply
 _mean: Any = _Mean.apply
 
 
-class _OneFile(Checkpoint):
-    """The states of all ranks are one: rank 0 writes it and reads it to the others. The identity is that of all."""
-
-    def __init__(self, path: Path, identity: dict[str, str]):
-        every = _gathered(identity)
-        told = {name: [each[name] for each in every] for name in identity}
-        same = {name: str(values[0] if len({*values}) == 1 else values) for name, values in told.items()}
-        super().__init__(path, same | {"number of ranks": str(len(every))})
-
-    def exists(self) -> bool:
-        return _from_rank_0(super().exists)
-
-    def add(self, row: object, content: dict[str, Any]) -> None:
-        if dist.get_rank() == 0:
-            super().add(row, content)
-
-    def load(self, *names: str) -> tuple[list[Any], list[Any]]:
-        return _from_rank_0(lambda: super(_OneFile, self).load(*names))
-
-
-def _from_rank_0(call: Callable[[], T]) -> T:
-    """What the call returns on rank 0, or its ValueError, on every rank."""
-    found: list[Any] = [None]
-    if dist.get_rank() == 0:
-        try:
-            found = [call()]
-        except ValueError as error:
-            found = [error]
-    _heard(lambda: dist.broadcast_object_list(found))
-    if isinstance(found[0], ValueError):
-        raise found[0]
-    return found[0]
-
-
 def _gathered(here: T) -> list[T]:
     found: list[Any] = [None] * dist.get_world_size()
     _heard(lambda: dist.all_gather_object(found, here))
     return found
+
+
+def _agree(what: str, here: object) -> None:
+    found = _gathered(here)
+    if any(each != here for each in found):
+        raise ValueError(f"{what} must be the same on every rank, got {found}")
 
 
 def _heard(message: Callable[[], object]) -> None:
