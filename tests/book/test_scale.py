@@ -109,7 +109,7 @@ def test_the_page_shows_every_table_and_says_of_them_what_they_say():
     text = TEXT.read_text()
     assert sorted(re.findall(r"```\{costs\} (\w+)", text)) == sorted(costs.TABLES)
     towers = pd.read_csv(scale.COST / "memory.csv").query("problem == 'towers' and dim_x > 9e6").set_index("method")
-    assert 13 < towers.times.FdeHBO < 16  # a hundred megabytes need about a gigabyte and a half
+    assert round(towers.times.FdeHBO) == 13  # a hundred megabytes need about 1.3 gigabytes
     activations = pd.read_csv(scale.COST / "activations.csv").set_index(["batch", "recompute"]).rise
     assert activations[2048, True] < activations[2048, False] / 3
     errors = pd.read_csv(scale.COST / "precision.csv").pivot(index="share", columns="arithmetic", values="error")
