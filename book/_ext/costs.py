@@ -32,7 +32,7 @@ def hours() -> str:
         ends = (scale.makespan(runs, n) / 3600 for n in WORKERS)
         return name, str(len(runs)), f"{max(runs) / 60:.1f}", *(f"{end:.2f}" for end in ends)
 
-    head = "experiment", "runs", "longest (min)", *(f"{n} worker{'s' * (n > 1)} (h)" for n in WORKERS)
+    head = "name", "runs", "longest (min)", *(f"{n} worker{'s' * (n > 1)} (h)" for n in WORKERS)
     return table(head, *(row(*each) for each in found.items()))
 
 
@@ -71,24 +71,24 @@ def precision() -> str:
     """The error of H v over how far y is moved."""
     found = pd.read_csv(scale.COST / "precision.csv").pivot(index="share", columns="arithmetic", values="error")
     rows = [
-        (f"{share:g}" if share else "exact product", *(f"{error:.1%}" for error in row))
+        (f"{share:g}" if share else "exact product", *(f"{error:.2g}" for error in row))
         for share, row in found.iterrows()
     ]
     return table(("y is moved by this part of its length", *(f"error in {name}" for name in found)), *rows)
 
 
 def reweighting() -> str:
-    """Plain training, then each method, for models of three sizes."""
-    plain = scale.Method("plain training", 1, 1, 3.0)  # AdamW: the weights; its two moments and the gradient
-    rows = []
-    for method in (plain, *scale.methods()):
-        cost = {name: scale.reweighting(size, method) for name, size in MODELS.items()}
-        speed = "float32" if method.differences else "bfloat16"
-        memory = f"{scale.BYTES * (method.vectors + method.rise):.0f}"
-        rows.append(
-            (method.name, str(method.passes), speed, memory, *(f"{each['dollars']:,.0f}" for each in cost.values()))
-        )
-    return table(("method", "passes", "arithmetic", "bytes a parameter", *(f"{name} ($)" for name in MODELS)), *rows)
+    """Plain training, then each method, for models of three sizes, and the devices that hold the largest."""
+    plain = scale.Method("plain training", 1, 1, 3.0)  # Adam: the weights; its two moments and the gradient
+
+    def row(method: scale.Method) -> tuple[str, ...]:
+        cost = [scale.reweighting(size, method) for size in MODELS.values()]
+        speed, memory = "float32" if method.differences else "bfloat16", scale.BYTES * (method.vectors + method.rise)
+        dollars = (f"{each['dollars']:,.0f}" for each in cost)
+        return method.name, str(method.passes), speed, f"{memory:.0f}", f"{cost[-1]['devices']:.0f}", *dollars
+
+    head = "method", "passes", "arithmetic", "bytes a parameter", "devices", *(f"{name} ($)" for name in MODELS)
+    return table(head, *map(row, (plain, *scale.methods())))
 
 
 TABLES = {each.__name__: each for each in (hours, memory, activations, precision, reweighting)}
