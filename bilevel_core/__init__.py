@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bilevel_core.distributed import Distributed, together
     from bilevel_core.hypergradient import hypergradient
     from bilevel_core.modules import from_modules
     from bilevel_core.objective import objective
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
-    "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "FdeHBO", "Momentum", "Normalised", "Samples", "from_modules",
-    "hypergradient", "objective", "refit", "run", "run_seeds", "suggest",
+    "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "Distributed", "FdeHBO", "Momentum", "Normalised", "Samples",
+    "from_modules", "hypergradient", "objective", "refit", "run", "run_seeds", "suggest", "together",
 ]  # fmt: skip
 
 # Where each name lives. It is imported when it is asked for, so that `python -m bilevel_core --help` need not wait.
@@ -30,6 +31,7 @@ _HOMES = {
     "BilevelProblem": "problem", "Samples": "problem", "SOLVERS": "solvers", "FMBO": "solvers.fmbo",
     "FdeHBO": "solvers.fdehbo", "SOBA": "solvers.soba", "from_modules": "modules", "hypergradient": "hypergradient",
     "objective": "objective", "refit": "refit", "run": "runner", "run_seeds": "runner", "suggest": "suggest",
+    "Distributed": "distributed", "together": "distributed",
     "Adam": "solvers.rules", "Momentum": "solvers.rules", "Normalised": "solvers.rules",
 }  # fmt: skip
 

@@ -35,6 +35,10 @@ class Checkpoint:
         self.waiting: list[tuple[bytes, dict[str, Any]]] = []
         self.size, self.rows, self.due = 0, sha256(), 0.0  # what is on disk of the rows; when to save again
 
+    def exists(self) -> bool:
+        """Whether there is a run to go on with."""
+        return self.path.exists()
+
     def add(self, row: object, content: dict[str, Any]) -> None:
         """Keep a row, and all that is needed to go on after it: on disk at once, unless one was saved just now."""
         self.waiting.append((json.dumps(row).encode() + b"\n", content))
@@ -110,6 +114,7 @@ def identity(
     of your own takes from outside itself.
     """
     options = {f.name: getattr(solver, f.name) for f in fields(cast(Any, solver))}
+    problem = getattr(problem, "on_this_rank", problem)  # of several processes, each tells of its own part
     kept = {k: v for k, v in vars(problem).items() if not (isinstance(v, PLAIN) and v != before.get(k, v))}
     facts = {"seed": seed, "start": [start.x, start.y]}
     for what, thing, held in (("solver", solver, options), ("problem", problem, kept)):

@@ -143,6 +143,8 @@ def exact(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Sam
 
 def exact_at(problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples) -> list[Directions]:
     """`exact` at several points on the same samples, with the backward passes of one."""
+    if mean := getattr(problem, "mean_directions", None):  # of `Distributed`: one message for all of them
+        return list(mean(exact_at, points, samples))
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples) for point in points]
     n, (x, y, v) = len(points), _leaves(points)
@@ -170,6 +172,8 @@ def finite_difference_at(
 ) -> list[Directions]:
     """`finite_difference` at several points on the same samples, with the backward passes of one."""
     POSITIVE.check(delta=delta)
+    if mean := getattr(problem, "mean_directions", None):
+        return list(mean(finite_difference_at, points, samples, delta))
     if isinstance(samples, ThreeSamples):
         return [_from_three_draws(problem, point, samples, delta) for point in points]
     n, (x, y, v) = len(points), _leaves(points)

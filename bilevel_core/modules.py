@@ -153,11 +153,26 @@ class Modules(BilevelProblem):
                         f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must "
                         "be a function of the weights and the batch; call .eval() on it, or use another layer"
                     )
+            if again := self._recomputed(level, x, y, batch, record, done):
+                raise ValueError(
+                    f"{again} is computed again in the backward pass of the {level} loss, as torch.utils.checkpoint "
+                    "does, but x and y are not in it any more; write a BilevelProblem that hands it the weights"
+                )
             if self._is_sum(level, x, y, data.at(batch)):
                 raise ValueError(
                     f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples "
                     "does, but it must be their mean (reduction='mean' in the losses of torch)"
                 )
+
+    def _recomputed(self, level: str, x: Tensor, y: Tensor, batch: Drawn, record: Any, done: list[Any]) -> str:
+        """The first layer, if any, that `record` sees in the backward pass."""
+        done.clear()
+        with torch.enable_grad(), suppress(RuntimeError):  # no graph, no pass
+            z = x.clone().requires_grad_(), y.clone().requires_grad_()
+            value = getattr(self, level)(*z, batch)
+            with register_module_forward_hook(record):
+                torch.autograd.grad(value, z, allow_unused=True)
+        return done[0][0] if done else ""
 
     def _is_sum(self, level: str, x: Tensor, y: Tensor, batch: Batch) -> bool:
         """Whether copies of a batch add equally much to a loss; to a mean they add nothing, and to a loss that compares

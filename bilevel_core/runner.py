@@ -69,6 +69,8 @@ def run(
     named.or_none().check(best=best)
     beside.or_none().check(patience=patience)
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
+    if seconds is not None and hasattr(problem, "on_this_rank"):
+        raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
     solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
     if refit:
@@ -247,8 +249,8 @@ class _Execution:
     def open(self, path: Path) -> None:
         """Keep the run in this file, and go on from where it stands there."""
         facts = identity(self.problem, self.solver, self.start, self.seed, self.before)
-        self.file = Checkpoint(path, facts | {"best": str(self.goal)})
-        if not path.exists():
+        self.file = getattr(self.problem, "checkpoint", Checkpoint)(path, facts | {"best": str(self.goal)})
+        if not self.file.exists():
             return
         found, content = self.file.load(*self.content())
         self.rows, self.seen = [row for row, _ in found], [Seen(*seen) for _, seen in found]

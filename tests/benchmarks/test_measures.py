@@ -6,10 +6,12 @@ import pandas as pd
 import torch
 from torch import nn
 
+import memory
 import overheads
 import peers
 import rejected
 import scaling
+from bilevel_core.directions import finite_difference
 from bilevel_core.problem import check_problem
 from bilevel_core.problems import Quadratic
 from bilevel_core.problems.hyper_representation import lenet
@@ -27,6 +29,14 @@ def test_lenet_as_it_is_usually_written_is_the_network_of_the_problem():
     images = torch.rand(3, 1, 32, 32)
     torch.testing.assert_close(ours(images), usual(images))
     torch.testing.assert_close(ours(images), overheads.seeded(rejected.plain_slices)(images), rtol=0, atol=0)
+
+
+def test_directions_of_layers_that_are_computed_again_are_those_of_layers_that_are_kept():
+    kept, again = (memory.Towers(20 * 6**2, depth=20, batch_size=3, recompute=recompute) for recompute in (False, True))
+    x, y = kept.start(torch.Generator().manual_seed(0))
+    v, samples = torch.ones_like(y), kept.sample(torch.Generator())
+    for one, other in zip(*(finite_difference(p, x, y, v, samples, 0.01) for p in (kept, again)), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
 
 
 def test_the_synthetic_problem_has_the_sizes_that_it_is_asked_for(generator):

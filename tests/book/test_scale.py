@@ -1,0 +1,119 @@
+"""What larger problems cost: the counts behind the page are those of the methods, and its tables follow from them."""
+
+import doctest
+import json
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import torch
+
+import costs
+from bilevel_book import scale
+from bilevel_core import SOLVERS
+from bilevel_core.checkpoint import leaves
+from bilevel_core.counting import counting
+from core.families import LogCosh
+
+TEXT = scale.RESULTS.parent / "book" / "_cluster_large.md"
+
+
+class Passes(LogCosh):
+    """Counts its losses: each is one forward pass, and every method here takes one backward pass of each."""
+
+    shares_x, passes = False, 0
+
+    def upper(self, x, y, batch):
+        self.passes += 1
+        return super().upper(x, y, batch)
+
+    def lower(self, x, y, batch):
+        self.passes += 1
+        return super().lower(x, y, batch)
+
+
+@pytest.mark.parametrize("method", scale.methods(), ids=lambda method: method.name)
+def test_passes_and_vectors_are_those_that_the_method_has(method):
+    problem = Passes(dim_x=3, dim_y=7, noise=0.1, shares_x=False)
+    options = {name: value for name, value in {"inner": 1, "eta": 0.5}.items() if hasattr(SOLVERS[method.name], name)}
+    solver = SOLVERS[method.name](**options)
+    state = solver.init(problem)
+    for _ in range(3):
+        problem.passes = 0
+        with counting() as calls:
+            state = solver.step(problem, state)
+    assert calls.Hv == calls.Jv
+    assert method.passes == problem.passes + 2 * calls.Hv
+    kept = {leaf.data_ptr() for leaf in leaves(state) if isinstance(leaf, torch.Tensor) and len(leaf) == 7}
+    assert method.vectors == len(kept)
+
+
+def test_f2sa_pays_three_passes_for_every_inner_step():
+    f2sa = {inner: next(m for m in scale.methods(inner) if m.name == "F2SA").passes for inner in (1, 10)}
+    assert f2sa == {1: 6, 10: 33}
+
+
+def test_a_step_fits_where_its_memory_does_and_costs_what_its_operations_do():
+    method, machine = scale.Method("plain", 1, 1, 3.0), scale.Machine(bfloat16=1e12, dollars=2.0, memory=8e9)
+    cost = scale.reweighting(1e9, method, machine, tokens=3)
+    assert cost["operations"] == 6 * 1e9 * 3e9  # parameters times tokens, two forwards and four backwards
+    assert cost["hours"] == cost["operations"] / 1e12 / 3600
+    assert cost["dollars"] == 2 * cost["hours"]
+    assert (cost["memory"], cost["devices"]) == (16e9, 2)
+    slow = scale.reweighting(1e9, replace(method, differences=True), replace(machine, float32=1e11), tokens=3)
+    assert slow["dollars"] == pytest.approx(10 * cost["dollars"])
+    assert scale.reweighting(1e10, method, machine)["dollars"] == pytest.approx(
+        100 * scale.reweighting(1e9, method, machine)["dollars"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "workers", "end"),
+    [([3.0, 1.0, 2.0], 1, 6.0), ([3.0, 1.0, 2.0], 2, 3.0), ([1.0, 1.0, 5.0], 2, 6.0), ([1.0, 5.0], 9, 5.0)],
+)
+def test_a_sweep_ends_with_its_last_run(runs, workers, end):
+    assert scale.makespan(runs, workers) == end
+
+
+def test_hours_are_those_of_the_stored_runs():
+    *rows, total = [re.split(r" *\| *", line)[1:-1] for line in costs.hours().splitlines()[2:]]
+    stored = [json.loads(path.read_text()) for path in scale.RESULTS.glob("rate/*/*/*.json")]
+    rate = next(row for row in rows if row[0] == "rate")
+    assert rate[1] == str(len(stored))
+    assert float(rate[3]) == pytest.approx(sum(each["cpu_seconds"] for each in stored) / 3600, abs=0.005)
+    assert float(total[3]) == pytest.approx(sum(float(row[3]) for row in rows), abs=0.005 * len(rows))
+    for row in (*rows, total):
+        one, two, *_, many = map(float, row[3:])
+        assert one >= two >= one / 2 - 0.01
+        assert many >= float(row[2]) / 60 - 0.01  # no sooner than the longest run
+
+
+def test_memory_is_proportional_to_the_parameters():
+    """The slope of its logarithm over two decades of sizes."""
+    table = pd.read_csv(scale.COST / "memory.csv")
+    for _, rows in table.groupby(["problem", "method"]):
+        first, last = rows.sort_values("parameters").iloc[[0, -1]].itertuples()
+        growth = torch.log10(torch.tensor((last.state + last.rise) / (first.state + first.rise)))
+        assert last.parameters / first.parameters == pytest.approx(100, rel=0.02)
+        assert growth / 2 == pytest.approx(1, abs=0.05)
+
+
+def test_the_example_on_the_page_runs():
+    found = doctest.DocTestParser().get_doctest(TEXT.read_text(), {}, TEXT.name, None, 0)
+    assert len(found.examples) == 4
+    assert doctest.DocTestRunner().run(found).failed == 0
+
+
+def test_the_page_shows_every_table_and_says_of_them_what_they_say():
+    text = TEXT.read_text()
+    assert sorted(re.findall(r"```\{costs\} (\w+)", text)) == sorted(costs.TABLES)
+    towers = pd.read_csv(scale.COST / "memory.csv").query("problem == 'towers' and dim_x > 9e6").set_index("method")
+    assert round(towers.times.FdeHBO) == 13  # a hundred megabytes need about 1.3 gigabytes
+    activations = pd.read_csv(scale.COST / "activations.csv").set_index(["batch", "recompute"]).rise
+    assert activations[2048, True] < activations[2048, False] / 3
+    errors = pd.read_csv(scale.COST / "precision.csv").pivot(index="share", columns="arithmetic", values="error")
+    assert (errors.float32.loc[1e-4:1e-2] < 0.002).all()
+    exact, differences = errors.bfloat16[0], errors.bfloat16.loc[1e-4:]
+    assert (differences < 0.1).sum() == 1
+    assert 2 * exact < differences.min()

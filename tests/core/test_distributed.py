@@ -1,0 +1,144 @@
+"""Several processes with a part of the data each take the steps of one process with all of it, and stop together."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from bilevel_core import SOLVERS
+from bilevel_core.checkpoint import read
+from bilevel_core.problem import seeded
+from core.on_ranks import BATCH, ROWS, STEPS, Joined, answers, part
+
+SCRIPT = Path(__file__).with_name("on_ranks.py")
+ROOT = SCRIPT.parents[2]
+DIM_X, DIM_Y = 16, 5
+
+pytestmark = pytest.mark.slow
+
+
+def started(folder, *command):
+    """What a command prints that starts ranks, and what every rank left in the folder."""
+    paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+    here = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, [torch.load(path, weights_only=False) for path in sorted(folder.glob("?.pt"))]
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """Three ranks, of which one is killed, then all again: the folder, exit codes, what they tell at last."""
+    folder = tmp_path_factory.mktemp("three")
+    printed, told = started(folder, SCRIPT, folder, "3")
+    assert len(told) == 3, [path.read_text() for path in sorted(folder.glob("tell_*.txt"))]
+    return folder, json.loads(printed), told
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory, three):
+    """What the ranks tell, by how many they are; two of them are started by torchrun."""
+    folder = tmp_path_factory.mktemp("two")
+    torchrun = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"
+    return {2: started(folder, *torchrun, SCRIPT, folder)[1], 3: three[2]}
+
+
+@pytest.fixture(scope="module")
+def joined():
+    return {ranks: answers(Joined([part(rank, ranks) for rank in range(ranks)])) for ranks in (2, 3)}
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_iterates_and_rows_are_those_of_one_process_with_the_joined_batch(told, joined, ranks, name):
+    state, history = joined[ranks][name]
+    found, rows = told[ranks][0]["answers"][name]
+    for variable in "xyv":
+        expected = getattr(state, variable)
+        torch.testing.assert_close(getattr(found, variable), expected, rtol=1e-10, atol=1e-12)
+    assert found.t == STEPS
+    pd.testing.assert_frame_equal(rows, history, rtol=1e-10)  # samples, gradients, H v and J v exactly
+    assert rows["samples"].iloc[-1] % (ranks * BATCH) == 0
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_asks_for_more_than_directions_sees_the_mean_too(told, joined, ranks):
+    """Three draws a step, Newton's line search with conjugate gradients, L-BFGS."""
+    for found, expected in zip(told[ranks][0]["answers"]["others"], joined[ranks]["others"], strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_all_ranks_hold_the_same_state_bit_for_bit(told, ranks):
+    first, *others = told[ranks]
+    for other in others:
+        for name in SOLVERS:
+            (state, rows), (its_state, its_rows) = first["answers"][name], other["answers"][name]
+            for variable in ("x", "y", "v", "rng"):
+                assert torch.equal(getattr(state, variable), getattr(its_state, variable))
+            pd.testing.assert_frame_equal(rows, its_rows, check_exact=True)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_data_of_the_ranks_is_disjoint_and_x_starts_as_on_rank_0(told, ranks):
+    for level in ("upper", "lower"):
+        rows = [each["draws"][level] for each in told[ranks]]
+        assert sum(map(len, rows)) == len(set.union(*rows)) > ROWS / 3
+        assert [len({row // ranks for row in part}) > 5 for part in rows] == [True] * ranks
+        places = [sorted(row // ranks for row in part) for part in rows]
+        assert places[0] != places[1]  # the draws are independent, not the same places in other parts
+    for each in told[ranks]:
+        for found, expected in zip(each["start"], part(0, ranks).start(seeded(0)), strict=True):
+            assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("method", ["FdeHBO", "FMBO"])
+def test_the_directions_of_a_step_travel_in_one_message(told, method):
+    """(d_y, d_v, d_x) at one point in the first step, at two points from then on."""
+    numbers = 2 * DIM_Y + DIM_X
+    assert [each["sent"][method] for each in told[2]] == [[(1, numbers), (1, 2 * numbers)]] * 2
+
+
+def test_when_a_process_is_killed_the_others_stop_with_a_word(three):
+    folder, codes, _ = three
+    assert codes == [[1, 1, -9], [0, 0, 0]]
+    for rank in (0, 1):
+        last = (folder / f"die_{rank}.txt").read_text().strip().splitlines()[-1]
+        assert f"ConnectionError: rank {rank} of 3 lost the others: a process has ended, or did not answer" in last
+        assert "Start all of them again; with a checkpoint the run goes on from there." in last
+
+
+def test_and_resumes_from_its_checkpoint_to_the_same_bits(three):
+    folder, _, ranks = three
+    saved, rows = read(folder / "first_killed.ckpt")
+    assert rows.count(b"\n") == 2  # of steps 0 and 2; the third was never finished
+    assert saved["identity"]["number of ranks"] == "3"
+    for each in ranks:
+        (state, history, evaluated), (expected, its_history, its_evaluated) = each["resumed"], each["whole"]
+        assert (evaluated, its_evaluated) == (3, 5)  # rows of steps 4, 6, 8, and of 0, 2, 4, 6, 8
+        for found, other in zip((state.x, *state.h), (expected.x, *expected.h), strict=True):
+            assert torch.equal(found, other)
+        pd.testing.assert_frame_equal(history, its_history, check_exact=True)
+
+
+def test_a_silent_process_is_not_waited_for_longer_than_the_time_out(told):
+    for rank in (0, 1):
+        assert told[3][rank]["silent"].startswith(f"rank {rank} of 3 lost the others")
+
+
+def test_ranks_that_differ_are_refused_on_every_rank_in_the_same_words(told):
+    said, *others = [each["refused"] for each in told[2]]
+    assert others == [said]
+    assert said["draw"].startswith("the sizes of a draw must be the same on every rank")
+    assert said["draw"].endswith("got [[4, 4], [5, 4]]")
+    assert said["x"].startswith("x and y must be the same on every rank")
+    assert said["full"].startswith("the sizes of all data must be the same on every rank")
+    assert said["full"].endswith("got [[20, 20], [21, 21]]")
+    assert "whole.ckpt is no checkpoint of this run" in said["checkpoint"]
