@@ -174,7 +174,8 @@ def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, A
                     due = count + chance.randrange(40)
             for name in commands:
                 cast.running.pop(name).join()
-            assert content(folder) == content(place / "straight"), f"sweep {sweeps} differs"
+            stored, right = content(folder), content(place / "straight")
+            assert stored == right, [name for name in stored | right if stored.get(name) != right.get(name)]
             assert "2" not in "".join(draws(trace).values()), "two runs at once in one process"
             drawn, sweeps = drawn + total(trace), sweeps + 1
     needed = sweeps * total(place / "straight trace")

@@ -9,6 +9,7 @@ import json
 import os
 from contextlib import suppress
 from glob import escape
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) 
     write_atomically(folder / f"{run.name}.csv", text)
     content = {"run": run.as_json} | facts | {"sha256": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    forget(run, folder)
+    forget(run, folder, "csv", "json")
 
 
 def claim(run: Run, folder: Path) -> FileLock | None:
@@ -52,11 +53,13 @@ def claim(run: Run, folder: Path) -> FileLock | None:
     return lock
 
 
-def forget(run: Run, folder: Path) -> None:
-    """Remove the checkpoints of a stored run, those of other code too, and its lock."""
-    for left in folder.glob(f"{escape(run.name)}.{run.fingerprint}.*"):
-        with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
-            left.unlink()
+def forget(run: Run, folder: Path, *ends: str) -> None:
+    """Remove what stored runs leave behind: checkpoints, those of other code too, the lock, and what a kill cut off."""
+    place = folder / run.name
+    for start, end in product(("", "."), (run.fingerprint, *ends)):
+        for left in place.parent.glob(f"{start}{escape(place.name)}.{end}.*"):
+            with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
+                left.unlink()
 
 
 def as_csv(history: pd.DataFrame, run: Run) -> bytes:
