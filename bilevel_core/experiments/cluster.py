@@ -28,7 +28,6 @@ from bilevel_core.files import rows_of, write_atomically
 
 try:
     from distributed import Client, Future, KilledWorker, LocalCluster, wait
-    from distributed.comm import CommClosedError
 except ImportError as error:
     raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
 
@@ -78,8 +77,17 @@ def connected(address: str, jobs: int, progress: bool = True) -> Iterator[Pool]:
             cure = "start one with `dask scheduler`, or say --dask local"
             raise ValueError(f"no Dask scheduler answers at {address} ({error}): {cure}") from error
         if progress:
-            print(f"{len(client.nthreads())} Dask workers, dashboard: {client.dashboard_link}", file=sys.stderr)
+            print(f"{_workers(client)} Dask workers, dashboard: {client.dashboard_link}", file=sys.stderr)
         yield partial(_on_cluster, client)
+
+
+def _workers(client: Client) -> int:
+    """How many workers there are; none while the scheduler is away, for which the client looks for half a minute."""
+    if client.status not in ("running", "connecting"):
+        raise OSError("the Dask scheduler is gone; once there is one again, the same command goes on from here")
+    with suppress(OSError):
+        return len(client.nthreads())
+    return 0
 
 
 def _on_cluster(client: Client, runs: list[Run], folder: Path) -> Iterator[tuple[Run, str]]:
@@ -92,12 +100,12 @@ def _on_cluster(client: Client, runs: list[Run], folder: Path) -> Iterator[tuple
         under_way[future] = run, lock
 
     def fill() -> None:  # one more than there are workers: those who start workers see that there is work
-        while len(under_way) <= len(client.nthreads()) and (run := next(waiting, None)):
+        while len(under_way) <= _workers(client) and (run := next(waiting, None)):
             if lock := claim(run, folder):
                 send(run, lock)
 
     try:
-        with suppress(CancelledError, CommClosedError):  # the scheduler is gone, and what it knew
+        with suppress(CancelledError):  # the scheduler is gone, and what it knew
             fill()
             while under_way:
                 for future in wait([*under_way], return_when="FIRST_COMPLETED").done:
