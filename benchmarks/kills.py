@@ -166,12 +166,13 @@ def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, A
             cast.parts |= {name: (command, (runs, folder, cast.address)) for name in commands}
             while not all(is_stored(run, folder) for run in runs):
                 cast.keep_up()
-                time.sleep(0.02)
+                time.sleep(0.05)
                 if killed.total() < kills and (count := total(trace)) > due:  # somebody is in the middle of a run
                     who = chance.choice([*cast.parts, "worker 1", "worker 2"])
                     cast.kill(who)
                     killed[who.split()[0]] += 1
                     due = count + chance.randrange(40)
+                    print(f"{killed.total()} kills, {sweeps} sweeps", end="\r", file=sys.stderr)
             for name in commands:
                 cast.running.pop(name).join()
             stored, right = content(folder), content(place / "straight")
