@@ -65,6 +65,7 @@ bench: $(SETUP)
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/scaling.py
 	$(RUN) benchmarks/rejected.py
+	$(RUN) benchmarks/sweeps.py
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from bilevel_core.experiments import Run, is_stored, reproduce
 from bilevel_core.problems import Quadratic
 
@@ -116,19 +118,28 @@ def _quiet() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+def ended(family: list[psutil.Process], seconds: float = 5.0) -> bool:
+    """Whether all of these processes end by then; one that nobody has buried yet has ended too."""
+    end = time.monotonic() + seconds
+    while alive := [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]:
+        if time.monotonic() > end:
+            print(alive, file=sys.stderr)
+            return False
+        time.sleep(0.05)
+    return True
+
+
 class Cast:
     """The processes, by name; ended when the `with` ends."""
 
-    def __init__(self, allowed_failures: int = 100, threads: int = 2):
+    def __init__(self, allowed_failures: int = 100, workers: int = 2, threads: int = 2):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address, self.running = f"tcp://127.0.0.1:{self.port}", dict[str, Any]()
         self.parts: dict[str, tuple[Callable[..., None], tuple[Any, ...]]] = {
-            "scheduler": (scheduler, (self.port, allowed_failures)),
-            "worker 1": (worker, (self.address, threads)),
-            "worker 2": (worker, (self.address, threads)),
-        }
+            "scheduler": (scheduler, (self.port, allowed_failures))
+        } | {f"worker {k + 1}": (worker, (self.address, threads)) for k in range(workers)}
 
     def start(self, name: str, target: Callable[..., None], *arguments: Any) -> Any:
         self.running[name] = process = FORK.Process(target=target, args=arguments, daemon=True)

@@ -163,7 +163,7 @@ def test_a_cluster_on_this_machine_shows_its_dashboard_and_ends_with_its_command
     process.kill()
     process.wait()
     process.stderr.close()
-    assert psutil.wait_procs(family, timeout=5)[1] == []
+    assert kills.ended(family)
     gate.touch()
     runs = sweep(path, "smoke")
     assert len(reproduce(runs, tmp_path / "results" / "small" / "smoke", progress=False)) == 3
