@@ -91,8 +91,9 @@ def scheduler(port: int, allowed_failures: int) -> None:
 
 
 def worker(address: str, threads: int) -> None:
-    from bilevel_core.experiments import cluster
     from distributed import Worker
+
+    from bilevel_core.experiments import cluster
 
     cluster.SLICE = SHORT
     with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +175,7 @@ def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, A
         while killed.total() < kills:
             trace, folder = place / f"trace {sweeps}", place / f"sweep {sweeps}"
             runs, due = sweep(trace, seeds), chance.randrange(40)
-            cast.parts |= {name: (command, (runs, folder, cast.address)) for name in commands}
+            cast.parts |= dict.fromkeys(commands, (command, (runs, folder, cast.address)))
             while not all(is_stored(run, folder) for run in runs):
                 cast.keep_up()
                 time.sleep(0.05)
@@ -201,5 +202,5 @@ if __name__ == "__main__":
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
         seen = storm(Path(folder), parser.parse_args().kills)
-    print(f"{seen['kills']}: {seen['runs']} runs in {seen['sweeps']} sweeps stored as one process stores them, each once;")
+    print(f"{seen['kills']}: {seen['runs']} runs in {seen['sweeps']} sweeps are stored, each once, as one process does it;")
     print(f"{100 * seen['again']:.0f} % of the work was done again")

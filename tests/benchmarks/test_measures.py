@@ -65,7 +65,8 @@ def test_the_hours_of_the_page_are_those_of_the_stored_runs():
     stored = pd.read_csv(sweeps.FOLDER / "hours.csv")
     serial = pd.read_csv(sweeps.FOLDER / "sweeps.csv")["serial a slice"].median()
     now = sweeps.hours(serial)
-    pd.testing.assert_frame_equal(stored, now, rtol=1e-3, obj="hours.csv; `python benchmarks/sweeps.py --hours` renews it")
+    cure = "hours.csv, which `python benchmarks/sweeps.py --hours` renews"
+    pd.testing.assert_frame_equal(stored, now, rtol=1e-3, obj=cure)
     ends = now.filter(like="worker")
     assert (ends.diff(axis=1).iloc[:, 1:] <= 1e-12).all(axis=None)  # more workers never take longer
     assert (ends.iloc[:, 0] >= now["CPU hours"]).all()

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 RECIPES = Path(__file__).resolve().parents[2] / "book" / "cluster"
-# What dask-jobqueue knows of a Slurm job (its jobqueue.yaml, release 0.9.0); what else stands in a file is ignored there.
+# What dask-jobqueue 0.9.0 knows of a Slurm job; it ignores what else stands in the file.
 KNOWN = {
     "name", "cores", "memory", "processes", "python", "interface", "death-timeout", "local-directory",
     "shared-temp-directory", "worker-command", "worker-extra-args", "shebang", "queue", "account", "walltime",

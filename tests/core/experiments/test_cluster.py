@@ -61,9 +61,9 @@ def test_a_run_goes_on_from_here_to_there_and_back(cast, tmp_path):
     (run, *_) = runs = kills.sweep(tmp_path / "trace", seeds=1, pause=0.05)
     folder = tmp_path / "results"
     for address in (None, cast.address, None):
-        before = kills.total(tmp_path / "trace")
+        due = kills.total(tmp_path / "trace") + 15
         process = cast.start("command", kills.command, runs[:1], folder, address)
-        wait_for(lambda: checkpoint_of(run, folder).exists() and kills.total(tmp_path / "trace") > before + 15)
+        wait_for(lambda due=due: checkpoint_of(run, folder).exists() and kills.total(tmp_path / "trace") > due)
         process.kill()
         process.join()
         assert not is_stored(run, folder)
@@ -101,7 +101,8 @@ def test_what_another_command_is_at_is_taken_over_when_it_is_killed(cast, tmp_pa
 def test_a_run_that_kills_its_workers_is_named(tmp_path):
     (run, *_) = kills.sweep(tmp_path / "trace", seeds=1)
     deadly = replace(run, problem="kills:Deadly", problem_options={})
-    with kills.Cast(allowed_failures=0) as cast, pytest.raises(BrokenExecutor, match=r"main/FdeHBO_0: every worker .* died"):
+    told = pytest.raises(BrokenExecutor, match=r"main/FdeHBO_0: every worker .* died")
+    with kills.Cast(allowed_failures=0) as cast, told:
         reproduce([deadly], tmp_path / "results", dask=cast.address, progress=False)
 
 

@@ -61,7 +61,7 @@ def test_an_interrupted_run_resumes_to_the_same_history(small, folder, monkeypat
         with pytest.raises(KeyboardInterrupt):
             reproduce([run], folder, progress=False)
     assert not is_stored(run, folder)
-    history, facts = perform(run, checkpoint_of(run, folder))
+    history, _ = perform(run, checkpoint_of(run, folder))
     pd.testing.assert_frame_equal(history.drop(columns=TIMES), straight.drop(columns=TIMES), check_exact=True)
     assert reproduce([run], folder, progress=False) == [run]  # the lock went with the one who was interrupted
     assert not list(folder.rglob("*.ckpt*"))
@@ -75,8 +75,8 @@ def test_a_checkpoint_that_outlived_its_run_goes(small, folder):
     reproduce([run], folder / "other", progress=False)
     for path in (folder / "other").rglob("SOBA_0.*"):
         path.rename(folder / "main" / path.name)
-    old, other = checkpoint.with_name(f"SOBA_0.{run.fingerprint}.oldcode.ckpt"), checkpoint.with_name("SOBA_0.else.ckpt")
-    for path in (old, other):
+    other = checkpoint.with_name("SOBA_0.other.ckpt")
+    for path in (other, checkpoint.with_name(f"SOBA_0.{run.fingerprint}.oldcode.ckpt")):
         path.touch()
     assert checkpoint.exists()
     assert reproduce([run], folder, progress=False) == []
