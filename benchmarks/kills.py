@@ -202,5 +202,5 @@ if __name__ == "__main__":
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
         seen = storm(Path(folder), parser.parse_args().kills)
-    print(f"{seen['kills']}: {seen['runs']} runs in {seen['sweeps']} sweeps are stored, each once, as one process does it;")
-    print(f"{100 * seen['again']:.0f} % of the work was done again")
+    print(f"{seen['kills']}: {seen['runs']} runs in {seen['sweeps']} sweeps are stored, each once, as one process does")
+    print(f"it; {100 * seen['again']:.0f} % of the work was done again")
