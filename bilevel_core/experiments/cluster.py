@@ -27,7 +27,7 @@ from bilevel_core.experiments.storing import checkpoint_of, claim, store
 from bilevel_core.files import rows_of, write_atomically
 
 try:
-    from distributed import Client, Future, KilledWorker, LocalCluster, wait
+    from distributed import Client, KilledWorker, LocalCluster, wait
 except ImportError as error:
     raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
 
@@ -92,7 +92,7 @@ def _workers(client: Client) -> int:
 
 def _on_cluster(client: Client, runs: list[Run], folder: Path) -> Iterator[tuple[Run, str]]:
     """Have done, and store, what nobody else is at; returns early if the scheduler is lost, and can be called again."""
-    waiting, under_way = iter(runs), dict[Future, tuple[Run, Any]]()
+    waiting, under_way = iter(runs), dict[Any, tuple[Run, Any]]()
 
     def send(run: Run, lock: Any) -> None:
         path = checkpoint_of(run, folder)
@@ -116,9 +116,10 @@ def _on_cluster(client: Client, runs: list[Run], folder: Path) -> Iterator[tuple
                         result.write(checkpoint_of(run, folder))
                         send(run, lock)
                     else:
-                        store(run, *result, folder)
+                        history, facts = result
+                        store(run, history, facts, folder)
                         lock.release()
-                        yield run, result[1]["stop"]
+                        yield run, facts["stop"]
                     fill()
     except KilledWorker as error:
         raise BrokenExecutor(f"{run.name}: every worker that took it up died, perhaps for lack of memory") from error
