@@ -119,8 +119,11 @@ def _quiet() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
-def ended(family: list[psutil.Process], seconds: float = 5.0) -> bool:
-    """Whether all of these processes end by then; one that nobody has buried yet has ended too."""
+def ended(family: list[psutil.Process], seconds: float = 60.0) -> bool:
+    """Whether all of these processes end by then; one that nobody has buried yet has ended too.
+
+    They need a second or two, a minute where the machine has much else to do; an orphan would stay for several.
+    """
     end = time.monotonic() + seconds
     while alive := [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]:
         if time.monotonic() > end:
