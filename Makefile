@@ -66,6 +66,7 @@ bench: $(SETUP)
 	$(RUN) benchmarks/scaling.py
 	$(RUN) benchmarks/rejected.py
 	$(RUN) benchmarks/memory.py
+	$(RUN) benchmarks/sweeps.py
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

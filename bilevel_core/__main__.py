@@ -18,7 +18,7 @@ def parser() -> argparse.ArgumentParser:
     both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
     again.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
-    again.add_argument("--dask", metavar="ADDRESS", help="use the workers of this Dask cluster instead")
+    again.add_argument("--dask", metavar="ADDRESS", help="a Dask cluster to do them; local: one of --jobs processes")
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")

@@ -4,11 +4,14 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import compress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import joblib
@@ -19,44 +22,95 @@ from tqdm.auto import tqdm
 
 import bilevel_core
 from bilevel_core import runner
+from bilevel_core.experiments.boxes import Options
 from bilevel_core.experiments.plan import Run
-from bilevel_core.experiments.storing import as_csv, checkpoint_of, facts_of, is_stored, store
+from bilevel_core.experiments.storing import as_csv, checkpoint_of, claim, facts_of, forget, is_stored, store
 from bilevel_core.results import Result
+
+Pool = Callable[[list[Run], Path], Iterator[tuple[Run, str]]]  # does and stores runs; yields those done, and their ends
+PAUSE = 0.5  # seconds from one look at what others do to the next
 
 
 def reproduce(
     runs: list[Run], folder: Path, jobs: int = 1, dask: str | None = None, progress: bool = True
 ) -> list[Run]:
-    """Do every run that is not yet stored in `folder`; returns those that were done.
+    """Do every run that is not yet stored in `folder`; returns those that were done here.
 
-    `jobs` processes share them, each on one thread; with `dask`, the workers of the cluster at that address do. The
-    results come back to this process, which alone writes them. A run that is interrupted leaves a checkpoint with its
-    worker, and resumes from there.
+    `jobs` processes share them, each on one thread; with `dask` the workers of the cluster at that address do, or those
+    of one on this machine, "local". A run that is interrupted leaves a checkpoint in `folder`, and resumes from there,
+    wherever it is taken up. Other commands on the same folder share the work: what one of them is at is left to it, and
+    taken over if it ends without a result.
     """
-    waiting = [run for run in runs if not is_stored(run, folder)]
+    waiting, done = _waiting(runs, folder), list[Run]()
     with ExitStack() as stack:
-        if dask is not None:
-            from dask.distributed import Client
+        pool: Pool = partial(in_processes, jobs=jobs)
+        if dask is not None and waiting:
+            from bilevel_core.experiments.cluster import connected  # not sooner: Dask is an extra
 
-            stack.enter_context(Client(dask))
-            stack.enter_context(joblib.parallel_config(backend="dask"))
-        else:
-            stack.enter_context(joblib.parallel_config(backend="loky", n_jobs=max(1, min(jobs, len(waiting)))))
+            pool = stack.enter_context(connected(dask, min(jobs, len(waiting)), progress))
         bar = stack.enter_context(
             tqdm(total=len(runs), initial=len(runs) - len(waiting), unit="run", disable=not progress, smoothing=0)
         )
+        while waiting:
+            before = len(done)
+            for run, stop in pool(waiting, folder):
+                done.append(run)
+                bar.update()
+                bar.set_postfix_str(f"{run.name}: {stop}")
+            if len(done) == before:  # another command is at all that is left
+                time.sleep(PAUSE)
+            waiting = _waiting(waiting, folder)
+            bar.update(len(runs) - len(waiting) - bar.n)
+    return done
+
+
+def _waiting(runs: list[Run], folder: Path) -> list[Run]:
+    """Those that are not stored. What a kill left beside one that is stored goes, or it would outlive the result."""
+    stored = [is_stored(run, folder) for run in runs]
+    for run in compress(runs, stored):
+        forget(run, folder)
+    return [run for run, there in zip(runs, stored, strict=True) if not there]
+
+
+def in_processes(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, str]]:
+    """Do and store what nobody else is at, in this process or in several; every run that was done, and why it ended."""
+    n_jobs, alive = max(1, min(jobs, len(runs))), {"initializer": end_with, "initargs": (os.getpid(),)}
+    with joblib.parallel_config(backend="loky", n_jobs=n_jobs, **alive):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        for run, history, facts in parallel(joblib.delayed(perform)(run, str(folder)) for run in waiting):
-            store(run, history, facts, folder)
-            bar.update()
-            bar.set_postfix_str(f"{run.name}: {facts['stop']}")
-    return waiting
+        for run, stop in parallel(joblib.delayed(_settle)(run, folder) for run in runs):
+            if stop is not None:
+                yield run, stop
 
 
-def perform(run: Run, folder: str) -> tuple[Run, pd.DataFrame, dict[str, Any]]:
-    """Do one run, on one thread, from its checkpoint if there is one; also its history and the facts about it."""
+def end_with(parent: int) -> None:
+    """End this process soon after its parent, however that ends: idle or at work, it would stay for minutes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PAUSE)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+def _settle(run: Run, folder: Path) -> tuple[Run, str | None]:
+    """Do and store a run, unless it is stored or somebody else is at it; why it ended."""
+    if (lock := claim(run, folder)) is None:
+        return run, None
+    try:
+        history, facts = perform(run, checkpoint_of(run, folder))
+        store(run, history, facts, folder)
+    finally:
+        lock.release()
+    return run, facts["stop"]
+
+
+def perform(
+    run: Run, checkpoint: Path | None = None, callback: Callable[[Any, Any], object] | None = None
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Do one run, on one thread, from its checkpoint if there is one: its history, and the facts about it."""
     with one_thread():
-        result = result_of(run, checkpoint_of(run, Path(folder)))
+        result = result_of(run, checkpoint, callback)
     if result.stop == "interrupted":
         raise KeyboardInterrupt
     last = result.history.iloc[-1]
@@ -69,14 +123,13 @@ def perform(run: Run, folder: str) -> tuple[Run, pd.DataFrame, dict[str, Any]]:
         "wall_seconds": round(float(last.wall_seconds), 3),
         "settings": repr(run.make_solver()),
     }
-    return run, result.history, facts | environment()
+    return result.history, facts | environment()
 
 
-def result_of(run: Run, checkpoint: Path | None = None) -> Result:
+def result_of(run: Run, checkpoint: Path | None = None, callback: Callable[[Any, Any], object] | None = None) -> Result:
     """Do one run, quietly."""
-    return runner.run(
-        run.make_problem(), run.make_solver(), run.seed, **run.budget, progress=False, checkpoint=checkpoint
-    )
+    quiet: Options = {"progress": False, "checkpoint": checkpoint, "callback": callback}
+    return runner.run(run.make_problem(), run.make_solver(), run.seed, **run.budget, **quiet)
 
 
 @contextmanager

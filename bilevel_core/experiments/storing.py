@@ -7,11 +7,14 @@ the calibration, steps x the median cost of one; what a run took is told in its 
 import hashlib
 import json
 import os
+from contextlib import suppress
 from glob import escape
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from bilevel_core.checkpoint import library
 from bilevel_core.experiments.checking import find_problem, parameters
@@ -28,8 +31,35 @@ def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) 
     write_atomically(folder / f"{run.name}.csv", text)
     content = {"run": run.as_json} | facts | {"sha256": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
-    for left in folder.glob(f"{escape(run.name)}.{run.fingerprint}.*"):  # checkpoints
-        left.unlink(missing_ok=True)
+    forget(run, folder, "csv", "json")
+
+
+def claim(run: Run, folder: Path) -> FileLock | None:
+    """The right to do a run, until it is released or its owner ends; None if it is stored or somebody else has it.
+
+    Whoever writes the files of a run, its checkpoint among them, holds this.
+    """
+    path = folder / f"{run.name}.{run.fingerprint}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return None
+    if is_stored(run, folder):  # since the caller looked
+        forget(run, folder)
+        lock.release()
+        return None
+    return lock
+
+
+def forget(run: Run, folder: Path, *ends: str) -> None:
+    """Remove what stored runs leave behind: checkpoints, those of other code too, the lock, and what a kill cut off."""
+    place = folder / run.name
+    for start, end in product(("", "."), (run.fingerprint, *ends)):
+        for left in place.parent.glob(f"{start}{escape(place.name)}.{end}.*"):
+            with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
+                left.unlink()
 
 
 def as_csv(history: pd.DataFrame, run: Run) -> bytes:

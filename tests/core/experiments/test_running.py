@@ -1,7 +1,6 @@
 """Sweeps: each run is done once, whole, wherever it is done and however often it was interrupted."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -9,10 +8,13 @@ import time
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 
+import kills
 from bilevel_core import SOLVERS
 from bilevel_core.experiments import is_stored, perform, reproduce, running, store, sweep, verify
+from bilevel_core.experiments.storing import checkpoint_of
 
 TIMES = ["cpu_seconds", "wall_seconds"]
 TESTS = Path(__file__).parents[2]
@@ -38,21 +40,15 @@ def test_side_by_side_gives_what_one_by_one_gives(small, folder):
     assert content(folder / "one") == content(folder / "two")
 
 
-@pytest.mark.filterwarnings("default")
-def test_a_dask_cluster_gives_what_one_process_gives(small, folder):
-    distributed = pytest.importorskip("distributed")
-    runs = sweep(small, "full", ["main"])
-    reproduce(runs, folder / "one", progress=False)
-    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
-    with cluster:
-        done = reproduce(runs, folder / "dask", dask=cluster.scheduler_address, progress=False)
-    assert len(done) == 6
-    assert content(folder / "one") == content(folder / "dask")
+def test_no_more_processes_than_runs(tmp_path, folder):
+    (run, *_) = kills.sweep(tmp_path / "trace", seeds=1, pause=0.0)
+    reproduce([run], folder, jobs=999, progress=False)
+    assert kills.draws(tmp_path / "trace").keys() == {os.getpid()}  # for one run, none but this
 
 
 def test_an_interrupted_run_resumes_to_the_same_history(small, folder, monkeypatch):
     (run,) = sweep(small, "smoke", labels=["SOBA"])
-    straight = perform(run, str(folder / "straight"))[1]
+    straight, _ = perform(run)
     steps = iter(range(13))
 
     def step(self, problem, state, real=SOLVERS["SOBA"].step):
@@ -63,12 +59,28 @@ def test_an_interrupted_run_resumes_to_the_same_history(small, folder, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(SOLVERS["SOBA"], "step", step)
         with pytest.raises(KeyboardInterrupt):
-            perform(run, str(folder))
+            reproduce([run], folder, progress=False)
     assert not is_stored(run, folder)
-    _, history, facts = perform(run, str(folder))
+    history, _ = perform(run, checkpoint_of(run, folder))
     pd.testing.assert_frame_equal(history.drop(columns=TIMES), straight.drop(columns=TIMES), check_exact=True)
-    store(run, history, facts, folder)
-    assert is_stored(run, folder)
+    assert reproduce([run], folder, progress=False) == [run]  # the lock went with the one who was interrupted
+    assert not list(folder.rglob("*.ckpt*"))
+
+
+def test_a_checkpoint_that_outlived_its_run_goes(small, folder):
+    """A kill between a result and the end of its checkpoint: were the result removed, nothing would be computed."""
+    (run,) = sweep(small, "smoke", labels=["SOBA"])
+    checkpoint = checkpoint_of(run, folder)
+    store(run, *perform(run, checkpoint), folder / "elsewhere")
+    reproduce([run], folder / "other", progress=False)
+    for path in (folder / "other").rglob("SOBA_0.*"):
+        path.rename(folder / "main" / path.name)
+    other = checkpoint.with_name("SOBA_0.other.ckpt")
+    for path in (other, checkpoint.with_name(f"SOBA_0.{run.fingerprint}.oldcode.ckpt")):
+        path.touch()
+    assert checkpoint.exists()
+    assert reproduce([run], folder, progress=False) == []
+    assert [path.name for path in checkpoint.parent.glob("*.ckpt*")] == [other.name]  # of other settings: still of use
 
 
 def test_a_killed_sweep_goes_on(write, folder, tmp_path):
@@ -84,14 +96,15 @@ def test_a_killed_sweep_goes_on(write, folder, tmp_path):
         reproduce(sweep({path!r}, "full", ["main"]), pathlib.Path({str(folder)!r}), jobs=2)
     """)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], stderr=subprocess.DEVNULL, start_new_session=True, env=environment
-    )
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, env=environment)
     while len(list(folder.rglob("*.ckpt"))) < 2:
         assert process.poll() is None
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) >= 2
+    process.kill()
     process.wait()
+    assert kills.ended(family)  # no orphan, though each is in the middle of a run
     assert list(folder.rglob("*.ckpt"))
     assert not list(folder.rglob("*.csv"))
     gate.touch()
