@@ -90,13 +90,13 @@ def test_hours_are_those_of_the_stored_runs():
 
 
 def test_memory_is_proportional_to_the_parameters():
-    """The slope of its logarithm over two decades of sizes."""
+    """The slope of its logarithm over the last decade of sizes, where a few pages more or less no longer count."""
     table = pd.read_csv(scale.COST / "memory.csv")
     for _, rows in table.groupby(["problem", "method"]):
-        first, last = rows.sort_values("parameters").iloc[[0, -1]].itertuples()
+        first, last = rows.sort_values("parameters").iloc[[-2, -1]].itertuples()
         growth = torch.log10(torch.tensor((last.state + last.rise) / (first.state + first.rise)))
-        assert last.parameters / first.parameters == pytest.approx(100, rel=0.02)
-        assert growth / 2 == pytest.approx(1, abs=0.05)
+        assert last.parameters / first.parameters == pytest.approx(10, rel=0.01)
+        assert growth.item() == pytest.approx(1, abs=0.035)
 
 
 def test_the_example_on_the_page_runs():
