@@ -26,7 +26,7 @@ from table import keep
 
 SIZES = (10**5, 10**6, 10**7)
 METHODS = ("FdeHBO", "FMBO", "SOBA", "F2SA", "F3SA")
-BATCHES = (64, 512, 2048)
+BATCHES = (64, 512)
 
 
 class Towers(BilevelProblem):
