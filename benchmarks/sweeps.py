@@ -6,16 +6,12 @@ take at least
 
     T(p) = max(longest run, s slices + w / p)                      (Amdahl)
 
-Writes results/cost/sweeps.csv, what was measured, and results/cost/hours.csv, T(p) for what is stored of every
-experiment, with slices of ten seconds; with --hours only the latter, from what was measured before.
+Writes results/cost/sweeps.csv.
 """
 
-import json
-import sys
 import tempfile
 import time
 from dataclasses import replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,11 +21,9 @@ import psutil
 
 import kills
 from bilevel_core.experiments import reproduce
-from bilevel_core.experiments.cluster import SLICE, Kept
-from clock import ROOT, machine
-from table import FOLDER, keep
-
-WORKERS = (1, 2, 8, 32, 128)
+from bilevel_core.experiments.cluster import Kept
+from clock import machine
+from table import keep
 
 
 def seconds(process: Any) -> float:
@@ -57,26 +51,8 @@ def measured(place: Path, workers: int, steps: int = 1000) -> dict[str, float]:
     return found | {"serial a slice": serial / sum(slices)}
 
 
-def hours(serial: float) -> pd.DataFrame:
-    """T(p) of every experiment, in hours, from the CPU seconds that are stored with its runs."""
-    rows = []
-    for folder in sorted(path for path in (ROOT / "results").glob("*/full") if path.is_dir()):
-        facts = [json.loads(path.read_text()) for path in folder.rglob("*.json")]
-        runs = [each["cpu_seconds"] for each in facts if each.get("cpu_seconds")]
-        if runs:
-            slices = sum(ceil(each / SLICE) for each in runs)
-            times = {f"{p} workers": max(*runs, serial * slices + sum(runs) / p) / 3600 for p in WORKERS}
-            rows.append({"experiment": folder.parent.name, "runs": len(runs), "CPU hours": sum(runs) / 3600} | times)
-    return pd.DataFrame(rows).rename(columns={"1 workers": "1 worker"})
-
-
 if __name__ == "__main__":
-    if "--hours" not in sys.argv:
-        with tempfile.TemporaryDirectory() as folder:
-            table = pd.DataFrame([measured(Path(folder) / str(workers), workers) for workers in (1, 2)])
-        keep(table, "sweeps", machine())
-        print(table.to_string(index=False))
-    stored = pd.read_csv(FOLDER / "sweeps.csv")
-    table = hours(stored["serial a slice"].median())
-    keep(table, "hours", machine())
-    print(table.round(3).to_string(index=False))
+    with tempfile.TemporaryDirectory() as folder:
+        table = pd.DataFrame([measured(Path(folder) / str(workers), workers) for workers in (1, 2)])
+    keep(table, "sweeps", machine())
+    print(table.to_string(index=False))

@@ -16,7 +16,7 @@ from bilevel_core.checkpoint import leaves
 from bilevel_core.counting import counting
 from core.families import LogCosh
 
-TEXT = scale.RESULTS.parent / "book" / "_cluster_large.md"
+TEXT = scale.RESULTS.parent / "book" / "cluster.md"
 
 
 class Passes(LogCosh):
