@@ -18,10 +18,11 @@ ROOT = Path(__file__).resolve().parents[2]
 # Raised only with a reason. 2800 was the aim of the house, 4000 of the whole. What came on top: shared passes 300;
 # errors that name file, table and key 300; calibrated experiments 250; runs that warn, and checkpoints of this very run
 # 440; data of any kind and modules that keep still 220; step rules and AID-CG 110; refit, objective and suggest 330; a
-# problem that is tried before it runs 90; an x on its way and refused sums 30. Of the lines 2850 are code, the rest
+# problem that is tried before it runs 90; an x on its way and refused sums 30; a loss that sees
+# y, a run that ends far above its best and a schedule times a number 15. Of the lines 2850 are code, the rest
 # docstrings, imports and blanks. About 60 go with the first edition's results: budgets in seconds, grids, and the
 # tables of tuning in the report.
-MOST_LINES = 5150
+MOST_LINES = 5165
 LONGEST_FILE = 310  # one idea each
 
 
