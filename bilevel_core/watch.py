@@ -92,7 +92,7 @@ def warnings(
             f"{name} ended at {numbers[-1]:.4g} and had been {low:.4g}: a smaller alpha, or steps that decay; with "
             f'best="{name}" a run keeps the state where it was lowest'
         )
-    elif is_loss and enough and (far := 1 - seen[len(half)].x / (seen[-1].x or 1.0)) > FAR:
+    elif is_loss and enough and (end := seen[-1].x) and (far := 1 - seen[len(half)].x / end) > FAR:
         before, last = numbers[len(half)], numbers[-1]
         least = FELL * min(abs(before), max(numbers) - min(numbers)) if far < STRAIGHT else 0.0
         if before - last > least:
