@@ -108,6 +108,12 @@ def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
     assert "objective ended above its start" in told(Valley(), SOLVERS["alternating"]())[0]  # the wrong slope
 
 
+def test_an_x_that_never_moved_is_not_on_its_way():
+    falling = [2.0 - 0.1 * k for k in range(10)]  # y alone makes the loss fall
+    (sentence,) = watched(FMBO(), moved=0.0, seen=((0.0, 1.0, 1.0),) * 10, name="loss", numbers=falling)
+    assert "x never moved" in sentence
+
+
 @pytest.mark.parametrize(
     ("numbers", "lost"),
     [

@@ -17,10 +17,10 @@ def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Fig
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.plot(places, best, "x", color=BLACK, markersize=8, markeredgewidth=1.8, label="L-BFGS on Φ")
         axes.plot(places, found, "o", color=BLUE, label="FdeHBO")
-        axes.text(0.6, 0.03, "matter", transform=axes.get_xaxis_transform(), color=GREEN, fontsize=10)
+        axes.text(0.6, 0.93, "matter", transform=axes.get_xaxis_transform(), color=GREEN, fontsize=10)
         axes.set(xlabel="feature", ylabel="log penalty", xlim=(0.4, len(found) + 0.6), xticks=[1, 5, 10, 15, 20])
         axes.set_title("Features that do not matter are penalised")
-        axes.legend(loc="lower right", ncols=2)
+        figure.legend(loc="outside lower center", ncols=2)
         return figure
 
 
