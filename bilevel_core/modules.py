@@ -31,9 +31,10 @@ class Modules(BilevelProblem):
 
     x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given;
     all else in the modules stays as it is. `loss` returns the mean over a batch; a pair is that of f and that of g, as
-    a pair of batch sizes is. A loss may also take `index`, the places of its examples in the data, and `outer`, the
-    outer module at x, to weigh them, say: then predictions are inner_y(input). Draws are uniform with replacement, from
-    data of any kind; what is the same in every reading stays in memory, unless `keep` is False.
+    a pair of batch sizes is. A loss may also take `index`, the places of its examples in the data; `outer`, the outer
+    module at x, to weigh them, say: then predictions are inner_y(input); and `inner`, the weights y by name, to
+    penalise them. Draws are uniform with replacement, from data of any kind; what is the same in every reading stays in
+    memory, unless `keep` is False.
     """
 
     shares_x = False  # `lower_at` computes the features once, and a head at a time is faster than three at once
@@ -117,8 +118,10 @@ class Modules(BilevelProblem):
     def _loss_at(self, x: Tensor, loss: Loss, asks: set[str], batch: Batch) -> Callable[[Tensor], Tensor]:
         """y -> the loss on a batch; the features are computed here, once for all y."""
         features, known = self.features(x, batch.inputs), {"index": batch.places, "outer": partial(self.outer, x)}
-        extra = {name: known[name] for name in asks}
-        return lambda y: loss(self.inner(y, features), batch.targets, **extra)
+        extra = {name: known[name] for name in asks & known.keys()}
+        if "inner" not in asks:
+            return lambda y: loss(self.inner(y, features), batch.targets, **extra)
+        return lambda y: loss(self.inner(y, features), batch.targets, inner=self.inner.named(y), **extra)
 
     def _check_losses(self, x: Tensor, y: Tensor) -> None:
         """Raise ValueError, with the name of a layer, unless f and g are functions of x, y and the batch alone: after a
@@ -189,11 +192,11 @@ from_modules = Modules
 
 
 def _asks(loss: Loss) -> set[str]:
-    """Which of `index` and `outer` a loss takes."""
+    """Which of `index`, `outer` and `inner` a loss takes."""
     if not callable(loss) or isinstance(loss, type):
         raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
     with suppress(ValueError):  # a builtin may not say
-        return {"index", "outer"} & inspect.signature(getattr(loss, "forward", loss)).parameters.keys()
+        return {"index", "outer", "inner"} & inspect.signature(getattr(loss, "forward", loss)).parameters.keys()
     return set()
 
 

@@ -21,6 +21,7 @@ PINNED = 0.9  # of the rows, v on its sphere: where r_v < ||v*|| or lam is too l
 GROWTH = 1e3  # of a norm above 1, over its largest in the first half of the rows; 36 in a stored run that goes well
 HUGE = 1e6  # a norm, over 1 and the largest ||y|| in the first half of the rows
 RISE = 0.1  # of a loss, in parts of its start: more than noise makes on the problems of the book
+LOST = 0.25  # of what a loss had fallen by, at its lowest row, when the run ends
 FAR = 0.25  # of the distance from x_0, gained in the second half of the rows: a settled x gains less than 0.2
 FELL = 0.1  # of a loss or of its range, in the second half of the rows: where 1 % of an exponential fall is left
 STRAIGHT = 0.4  # likewise, x goes on as it went: a straight walk gains 0.5, a walk of noise 1 - sqrt(1/2) = 0.29
@@ -80,13 +81,18 @@ def warnings(
                 f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
                 f"{steps[variable]} is too large for the curvature of g, try a third of it"
             )
-    is_loss = any(word in name for word in LOSSES)
+    is_loss, low = any(word in name for word in LOSSES), min(numbers, default=0.0)
     if is_loss and numbers[-1] > numbers[0] + RISE * abs(numbers[0]):
         yield (
             f"{name} ended above its start, {numbers[-1]:.4g} after {numbers[0]:.4g}: a smaller alpha, a larger beta "
             "so that y keeps up with x, or a longer run"
         )
-    elif is_loss and enough and (far := 1 - seen[len(half)].x / (seen[-1].x or 1.0)) > FAR:
+    elif is_loss and enough and numbers[-1] - low > max(LOST * (numbers[0] - low), RISE * abs(low)):
+        yield (
+            f"{name} ended at {numbers[-1]:.4g} and had been {low:.4g}: a smaller alpha, or steps that decay; with "
+            f'best="{name}" a run keeps the state where it was lowest'
+        )
+    elif is_loss and enough and (end := seen[-1].x) and (far := 1 - seen[len(half)].x / end) > FAR:
         before, last = numbers[len(half)], numbers[-1]
         least = FELL * min(abs(before), max(numbers) - min(numbers)) if far < STRAIGHT else 0.0
         if before - last > least:

@@ -225,3 +225,33 @@ def test_dtype_is_that_of_weights_and_of_data_but_for_whole_numbers(parts, gener
     doubles = [(inputs.double(), targets) for inputs, targets in parts[3:]]
     x, y = single.start(generator)
     assert from_modules(*parts[:3], *doubles).evaluate(x, y) == single.evaluate(x, y)  # the modules decide
+
+
+class Penalties(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.log = nn.Parameter(torch.zeros(n))
+
+    def forward(self):
+        return self.log.exp()
+
+
+def penalised(prediction, target, outer, inner):
+    return mse_loss(prediction, target) + (outer() * inner["weight"] ** 2).sum()
+
+
+def test_a_loss_may_take_the_weights_of_the_inner_module_and_penalise_them(generator):
+    """Ridge regression with a penalty for each feature, against its closed form and its hypergradient."""
+    (U, u), (A, b) = (
+        (z, z @ torch.tensor([[1.0], [2.0], [0.0]]).double())
+        for z in torch.randn(2, 30, 3, generator=generator).double()
+    )
+    losses = mse_loss, penalised
+    problem = from_modules(Penalties(3).double(), nn.Linear(3, 1, bias=False).double(), losses, (U, u), (A, b), 8)
+    x = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    y = torch.linalg.solve(A.T @ A / 30 + x.exp().diag(), A.T @ b / 30)
+    (slope,) = torch.autograd.grad(mse_loss(U @ y, u), x)
+    found = hypergradient(problem, x.detach())
+    torch.testing.assert_close(found.y, y.detach()[:, 0])
+    torch.testing.assert_close(found.gradient, slope)
+    assert run(problem, FdeHBO(alpha=0.01, beta=0.01, lam=0.01), steps=20, progress=False).stop == "steps"

@@ -103,9 +103,34 @@ def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
         (sentence,) = watched(FMBO(), name=name, numbers=[2.0, 1.0, 2.3])
         assert f"{name} ended above its start, 2.3 after 2" in sentence
     assert watched(FMBO(), name="test_accuracy", numbers=[0.1, 0.9]) == []
-    assert watched(FMBO(), name="objective", numbers=[2.0, 1.0, 2.1]) == []
+    assert watched(FMBO(), name="objective", numbers=[2.0, 1.95, 2.1]) == []
     assert len(watched(FMBO(), name="objective", numbers=[-2.0, -1.7])) == 1
     assert "objective ended above its start" in told(Valley(), SOLVERS["alternating"]())[0]  # the wrong slope
+
+
+def test_an_x_that_never_moved_is_not_on_its_way():
+    falling = [2.0 - 0.1 * k for k in range(10)]  # y alone makes the loss fall
+    (sentence,) = watched(FMBO(), moved=0.0, seen=((0.0, 1.0, 1.0),) * 10, name="loss", numbers=falling)
+    assert "x never moved" in sentence
+
+
+@pytest.mark.parametrize(
+    ("numbers", "lost"),
+    [
+        ([2.0, 1.0, 1.3], True),
+        ([2.0, 1.0, 1.2], False),  # a fifth of what was won
+        ([1.1, 1.0, 1.09], False),  # no more than noise makes
+        ([1.0, -1.0, 0.0], True),
+        ([2.0, 1.5, 1.0], False),
+    ],
+)
+def test_a_loss_far_above_its_lowest_row_is_told_with_the_cure(numbers, lost):
+    found = watched(FMBO(), name="val_loss", numbers=numbers)
+    assert [f"val_loss ended at {numbers[2]:.4g} and had been {numbers[1]:.4g}" in each for each in found] == [
+        True
+    ] * lost
+    assert all('best="val_loss"' in each for each in found)
+    assert watched(FMBO(), seen=((1.0, 1.0, 1.0),) * 3, name="val_loss", numbers=numbers) == []  # too few rows
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # again at other weights, 220; sweeps on a cluster, and shared by commands, 210. Of the lines 3300 are code, the rest
 # docstrings, imports and blanks. About 60 go with the first edition's results: budgets in seconds, grids, and the
 # tables of tuning in the report.
-MOST_LINES = 5970
+MOST_LINES = 5990
 LONGEST_FILE = 310  # one idea each
 
 
