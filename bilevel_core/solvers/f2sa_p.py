@@ -58,9 +58,7 @@ class F2SAP(Solver[F2SAPState]):
 
     def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
         x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
-        if len(all_j) != len(state.rows):
-            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y, the state has {len(state.rows)}"
-            raise ValueError(f"{needed}: make it by its own init")
+        _check_rows(state.rows, self.p)
 
         def each(rows: Tensor, of: str) -> Tensor:
             """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
@@ -77,3 +75,9 @@ class F2SAP(Solver[F2SAPState]):
         rows, at_0, c = state.y, weights(self.p, 0).to(x), weights(self.p, 1).to(x)
         state = self.move(problem, state, x=c @ each(rows, "grad_x"))
         return state.moved(y=at_0 @ rows, v=-ell * c @ rows, rows=rows)
+
+
+def _check_rows(rows: Tensor, p: int) -> None:
+    if len(rows) != len(nodes(p)):
+        needed = f"F2SAP of order {p} needs {len(nodes(p))} rows of y, the state has {len(rows)}"
+        raise ValueError(f"{needed}: make it by its own init")

@@ -10,7 +10,8 @@ from bilevel_book.paths import RESULTS
 from bilevel_core.experiments import load, names, sweep, verify
 from bilevel_core.experiments.storing import facts_of
 
-COSTS = {f"cost/{name}.{end}" for name in ("table", "scaling", "slopes", "rejected") for end in ("csv", "json")}
+MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision", "sweeps")
+COSTS = {f"cost/{name}.{end}" for name in MEASURED for end in ("csv", "json")}
 BASELINES = {f"hyper-cleaning/baselines/0.{end}" for end in ("csv", "json")}  # by `python -m bilevel_book baselines`
 OTHERS = {"released/recorded.csv"} | COSTS | BASELINES  # ends of runs of the released code; what `make bench` measured
 

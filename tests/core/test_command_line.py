@@ -47,7 +47,7 @@ def test_results_are_kept_in_the_current_folder(small, tmp_path, capsys, monkeyp
     [
         (
             ["reproduce", "great"],
-            "unknown experiment 'great' (or give the path of a TOML file); known are hyper-cleaning",
+            "unknown experiment 'great' (or give the path of a TOML file); known are after-2023, hyper-cleaning",
         ),
         (["reproduce", "SMALL", "--size", "huge"], "unknown size of small 'huge'; known are smoke"),
         (["reproduce", "SMALL", "--jobs", "0"], "--jobs must be at least 1, got 0"),

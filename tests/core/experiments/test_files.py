@@ -108,7 +108,7 @@ def test_what_is_no_toml_is_told(tmp_path):
 def test_an_experiment_that_is_not_there_is_told():
     with pytest.raises(
         ValueError,
-        match=r"unknown experiment 'great' \(or .* TOML file\); known are hyper-cleaning, hyper",
+        match=r"unknown experiment 'great' \(or .* TOML file\); known are after-2023, hyper-cleaning, hyper",
     ):
         load("great")
     with pytest.raises(ValueError, match=r"there is no file great.toml"):
