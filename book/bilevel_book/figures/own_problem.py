@@ -19,7 +19,7 @@ def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Fig
         axes.plot(places, found, "o", color=BLUE, label="FdeHBO")
         axes.text(0.6, 0.93, "matter", transform=axes.get_xaxis_transform(), color=GREEN, fontsize=10)
         axes.set(xlabel="feature", ylabel="log penalty", xlim=(0.4, len(found) + 0.6), xticks=[1, 5, 10, 15, 20])
-        axes.set_title("Features that do not matter are penalised")
+        axes.set_title("Features that matter are freed of their penalty")
         figure.legend(loc="outside lower center", ncols=2)
         return figure
 
