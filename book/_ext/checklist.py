@@ -40,7 +40,7 @@ def shown(name: str) -> str:
     """A picture as HTML."""
     drawn = PICTURES[name]()
     if isinstance(drawn, Explore):
-        return drawn.page(drawn.frames())
+        return f'<div class="output text_html">{drawn.page(drawn.frames())}</div>'
     (figure, alt), file = drawn, io.BytesIO()
     figure.savefig(file, format="png")
     return f'<img alt="{escape(alt)}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
@@ -52,8 +52,7 @@ class Picture(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         if self.arguments[0] not in PICTURES:
             raise self.error(f"no picture {self.arguments[0]!r}; there are {', '.join(PICTURES)}")
-        box = f'<div class="cell_output"><div class="output text_html">{shown(self.arguments[0])}</div></div>'
-        return [nodes.raw("", box, format="html")]
+        return [nodes.raw("", f'<div class="cell_output">{shown(self.arguments[0])}</div>', format="html")]
 
 
 def setup(app):
