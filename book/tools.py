@@ -158,7 +158,8 @@ def lab(*options: str) -> None:
 
 if __name__ == "__main__":
     commands = {"address": address, "cover": cover, "lab": lab, "notebooks": notebooks}
-    made = ("instructor", "licences", "minutes", "pdf", "release", "site", "slides", "student")  # each by the module of its name, see book/workshop
+    # Each by the module of its name, see book/workshop.
+    made = ("instructor", "licences", "minutes", "pdf", "release", "site", "slides", "student")
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
     name, *options = sys.argv[1:]

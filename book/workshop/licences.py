@@ -1,4 +1,4 @@
-"""Under which licence everything is that the project ships or pins: python book/tools.py licences writes LICENCES.md."""
+"""Under which licence everything is that the project ships or pins: `book/tools.py licences` writes LICENCES.md."""
 
 import re
 from importlib.metadata import metadata
@@ -7,12 +7,12 @@ from bilevel_book.doctor import pinned
 from bilevel_core.files import write_atomically
 from workshop import ROOT
 
-# What lies in this tree and is not ours: where, what, its version or source, and its licence as the text beside it has it.
+# What lies in this tree and is not ours: where, what, and under which licence.
 SHIPPED = {
     "data/mnist": ("MNIST, by Yann LeCun, Corinna Cortes and Christopher J. C. Burges", "CC-BY-SA-3.0"),
     "book/bilevel_book/breast_cancer.csv.gz": (
-        "Breast Cancer Wisconsin (Diagnostic), by W. H. Wolberg, W. N. Street and O. L. Mangasarian, from the UCI Machine "
-        "Learning Repository, in the form that scikit-learn gives it",
+        "Breast Cancer Wisconsin (Diagnostic), by W. H. Wolberg, W. N. Street and O. L. Mangasarian, from the UCI "
+        "Machine Learning Repository, in the form that scikit-learn gives it",
         "CC-BY-4.0",
     ),
     "book/_vendor/vendor/mathjax": ("MathJax", "Apache-2.0"),
@@ -36,7 +36,7 @@ ALIASES = {
 
 
 def licence(package: str) -> str:
-    """What the installed package says of itself: an expression, else its classifiers, else the first line of its text."""
+    """What the installed package says of itself: an expression, else classifiers, else the first line of its text."""
     told = metadata(package)
     if expression := told.get("License-Expression"):
         return str(expression)
@@ -54,6 +54,6 @@ def licences() -> None:
     shipped = [(f"[{place}]({place})", *about) for place, about in SHIPPED.items()]
     packages = [(name, version, licence(name)) for name, version in pinned().items()]
     text = f"{HEAD}\n## In this repository\n\n{table(('where', 'what', 'licence'), shipped)}"
-    text += "\n## Installed beside it\n\nThe packages that `requirements.txt` pins, as they name their licence; none is part of "
-    text += f"this repository.\n\n{table(('package', 'version', 'licence'), packages)}"
+    text += "\n## Installed beside it\n\nThe packages that `requirements.txt` pins, as they name their licence; none is part "
+    text += f"of this repository.\n\n{table(('package', 'version', 'licence'), packages)}"
     write_atomically(ROOT / "LICENCES.md", re.sub(r" +$", "", text, flags=re.M).encode())

@@ -21,7 +21,9 @@ from workshop import ROOT
 HTML = ROOT / "_build" / "html"
 NAMES = re.compile(r"dev|\d+\.\d+")
 FRONT = "book/index.html"
-GO_ON = '<!doctype html>\n<meta charset="utf-8">\n<title>{0}</title>\n<meta http-equiv="refresh" content="0; url={0}">\n'
+GO_ON = (
+    '<!doctype html>\n<meta charset="utf-8">\n<title>{0}</title>\n<meta http-equiv="refresh" content="0; url={0}">\n'
+)
 GO_ON += '<a href="{0}">The book</a>\n'
 
 
