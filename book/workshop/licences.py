@@ -54,6 +54,6 @@ def licences() -> None:
     shipped = [(f"[{place}]({place})", *about) for place, about in SHIPPED.items()]
     packages = [(name, version, licence(name)) for name, version in pinned().items()]
     text = f"{HEAD}\n## In this repository\n\n{table(('where', 'what', 'licence'), shipped)}"
-    text += "\n## Installed beside it\n\nThe packages that `requirements.txt` pins, as they name their licence; none is part "
-    text += f"of this repository.\n\n{table(('package', 'version', 'licence'), packages)}"
+    text += "\n## Installed beside it\n\nThe packages that `requirements.txt` pins, as they name their licence; none "
+    text += f"is part of this repository.\n\n{table(('package', 'version', 'licence'), packages)}"
     write_atomically(ROOT / "LICENCES.md", re.sub(r" +$", "", text, flags=re.M).encode())
