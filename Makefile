@@ -18,7 +18,7 @@ JOBS ?= 1
 # One thread: the methods are timed and compared that way, and two test processes share two cores.
 export OMP_NUM_THREADS = 1
 
-.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce cover clean
+.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce release cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -67,6 +67,12 @@ bench: $(SETUP)
 	$(RUN) benchmarks/rejected.py
 	$(RUN) benchmarks/memory.py
 	$(RUN) benchmarks/sweeps.py
+
+# Wheel and source distribution, tried in an empty environment of each Python; the book in its folder beside other
+# versions. make release PYTHONS="/path/to/python3.12 ..." chooses; those that are not found are named.
+release: $(BOOK)
+	$(PIP) -r book/workshop/requirements.txt
+	$(RUN) book/tools.py release $(PYTHONS)
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bilevel_core.solvers.soba import SOBA
     from bilevel_core.suggest import suggest
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 __all__ = [
     "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "Distributed", "FdeHBO", "Momentum", "Normalised", "Samples",
     "from_modules", "hypergradient", "objective", "refit", "run", "run_seeds", "suggest", "together",

@@ -1,4 +1,4 @@
-"""The command line: python -m bilevel_core reproduce | report | calibrate | verify NAME."""
+"""The command line: python -m bilevel_core reproduce | report | calibrate | verify NAME, or doctor."""
 
 import argparse
 import sys
@@ -25,12 +25,17 @@ def parser() -> argparse.ArgumentParser:
     for command in (again, check):
         command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
         command.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
+    commands.add_parser("doctor", help="say what this installation has, what it lacks, and what to do")
     return top
 
 
 def main(arguments: list[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
+        if given.command == "doctor":
+            from bilevel_core.doctor import report
+
+            return report()
         do(given)
     except (ValueError, OSError, ImportError, BrokenExecutor) as error:
         print(error, file=sys.stderr)

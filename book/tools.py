@@ -9,6 +9,9 @@ python book/tools.py instructor             executes and renders the solutions o
 python book/tools.py slides                 makes slides of two chapters in _build/slides
 python book/tools.py pdf                    prints the built pages into _build/html/pdf
 python book/tools.py minutes [NAME ...]     says how long each chapter takes, and writes it into those that are named
+python book/tools.py licences               writes LICENCES.md: what is shipped and what is pinned, with its licence
+python book/tools.py release [PYTHON ...]   builds both distributions and tries the wheel with each Python
+python book/tools.py site NAME [FOLDER]     puts the built book beside its other versions: NAME is dev, or as 1.0 is
 """
 
 import os
@@ -155,7 +158,8 @@ def lab(*options: str) -> None:
 
 if __name__ == "__main__":
     commands = {"address": address, "cover": cover, "lab": lab, "notebooks": notebooks}
-    made = ("instructor", "minutes", "pdf", "slides", "student")  # each by the module of its name, see book/workshop
+    # Each by the module of its name, see book/workshop.
+    made = ("instructor", "licences", "minutes", "pdf", "release", "site", "slides", "student")
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
     name, *options = sys.argv[1:]

@@ -13,6 +13,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
+import bilevel_core
+
 LOST = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -60,6 +62,7 @@ def site_map(addresses: list[str]) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     def address(app: Sphinx, config: Config) -> None:
         config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+        config.version = config.release = bilevel_core.__version__
 
     def finished(app: Sphinx, exception: Exception | None) -> None:
         if exception or app.builder.format != "html":

@@ -1,13 +1,14 @@
-"""The command line of the book: python -m bilevel_book verdicts NAME | select NAME | baselines."""
+"""The command line of the book: python -m bilevel_book verdicts NAME | select NAME | baselines | doctor."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from bilevel_book import baselines, ledger
+from bilevel_book import baselines, doctor, ledger
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol import selection
 from bilevel_core import experiments
+from bilevel_core.doctor import report
 
 JUDGED = ("hyper-representation", "hyper-cleaning")  # the experiments of the paper
 
@@ -26,7 +27,10 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument(
             "--results", type=Path, default=RESULTS, help="where results are kept; default those of the book"
         )
+    commands.add_parser("doctor", help="say what this installation has, what it lacks, and what to do")
     given = parser.parse_args(arguments)
+    if given.command == "doctor":
+        return report(doctor.CHECKS)
     try:
         {"verdicts": verdicts, "select": select, "baselines": clean_labels}[given.command](given)
     except (ValueError, OSError) as error:

@@ -4,7 +4,6 @@ A page whose PDF was made offers it where it offered to print.
 """
 
 import re
-import shutil
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,11 +12,11 @@ import yaml
 from playwright.sync_api import Page, sync_playwright
 from pypdf import PdfWriter
 
+from bilevel_book.doctor import browser
 from workshop import ROOT
 
 HTML = ROOT / "_build" / "html"
 TARGET = HTML / "pdf"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PRINT = re.compile(
     r'<button onclick="window\.print\(\)"(?P<rest>[^>]*)title="Print to PDF"(?P<more>.*?)</button>', re.S
 )
@@ -26,13 +25,12 @@ FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class
 
 def pdf(*names: str) -> None:
     """Print the pages, or those whose file name starts so, into _build/html/pdf; the whole book if none is named."""
-    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if browser is None:
+    if (chromium := browser()) is None:
         sys.exit("No Chromium on this machine: install Debian's package chromium.")
     TARGET.mkdir(exist_ok=True)
     made, whole = [], TARGET / "book.pdf"
     with sync_playwright() as playwright:
-        tab = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"]).new_page()
+        tab = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]).new_page()
         tab.set_default_timeout(0)  # a page of formulas takes minutes where the machine is busy
         for page in in_order():
             if not names or page.name.startswith(names):

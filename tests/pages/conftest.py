@@ -1,13 +1,12 @@
 """Chromium for the tests that look at pages."""
 
 import os
-import shutil
 
 import pytest
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
+from bilevel_book import doctor
+
+CHROMIUM = doctor.browser()
 
 
 @pytest.fixture(scope="session")
