@@ -78,14 +78,19 @@ def below(folder: Path, *patterns: str) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in found}
 
 
-def wheel(project: str, folder: Path) -> Path:
-    """The wheel of the project in this part of the tree; built from a copy, so that the checkout stays as it is."""
+packed = pytest.mark.xdist_group("wheels")  # they are built once
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory) -> dict[str, Path]:
+    """The wheel of each project; built from a copy, so that the checkout stays as it is."""
+    copy, built = (tmp_path_factory.mktemp("wheels") / name for name in ("copy", "built"))
     heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters")
-    shutil.copytree(ROOT, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
-    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(folder)!r})"
-    subprocess.run([sys.executable, "-c", build], cwd=folder / "copy" / project, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
-    return path
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*heavy))
+    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(built)!r})"
+    for project in (".", "book"):
+        subprocess.run([sys.executable, "-c", build], cwd=copy / project, check=True, capture_output=True)
+    return {path.name.partition("-")[0]: path for path in built.iterdir()}
 
 
 def names(path: Path) -> set[str]:
@@ -94,19 +99,23 @@ def names(path: Path) -> set[str]:
         return {name for name in file.namelist() if ".dist-info/" not in name}
 
 
-def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path):
-    assert names(wheel(".", tmp_path)) == (
+@packed
+@pytest.mark.slow
+def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(wheels):
+    assert names(wheels["bilevel_core"]) == (
         {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
         | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
         | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml", "*.json")}
     )
 
 
-def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(tmp_path):
+@packed
+@pytest.mark.slow
+def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(wheels):
     package = ROOT / "book" / "bilevel_book"
     files = {name for name in below(package, "*") if (package / name).is_file()}
     files |= {f"results/{name}" for name in below(ROOT / "results", "*.csv", "*.json")}
-    assert names(wheel("book", tmp_path)) == {f"bilevel_book/{name}" for name in files}
+    assert names(wheels["bilevel_book"]) == {f"bilevel_book/{name}" for name in files}
 
 
 ALONE = """
@@ -119,12 +128,12 @@ print(notebook.cells[-1].outputs[0].text)
 """
 
 
+@packed
 @pytest.mark.slow
-def test_a_chapter_taken_out_of_the_tree_runs_by_itself(tmp_path):
+def test_a_chapter_taken_out_of_the_tree_runs_by_itself(wheels, tmp_path):
     site, empty = tmp_path / "site", tmp_path / "empty"
-    for project in (".", "book"):
-        (tmp_path / project / "build").mkdir(parents=True)
-        with zipfile.ZipFile(wheel(project, tmp_path / project / "build")) as file:
+    for path in wheels.values():
+        with zipfile.ZipFile(path) as file:
             file.extractall(site)
     empty.mkdir()
     chapter = shutil.copy(ROOT / "chapters" / "15_what_a_step_costs.ipynb", empty)
