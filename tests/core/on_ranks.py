@@ -207,7 +207,7 @@ def silence(folder, rank, ranks):
 
 def tell(folder):
     """All that the tests compare, from this rank."""
-    rank, ranks = together(timeout=120)
+    rank, ranks = together(timeout=600)
     problem, recording = Distributed(part(rank, ranks)), Recording(rank, ranks)
     told = {
         "answers": answers(problem, ranks),
@@ -224,7 +224,7 @@ def tell(folder):
 
 def die(folder):
     """A run that the last rank does not survive."""
-    kept(folder / "killed.ckpt", Dying(*together(timeout=120), dies=True))
+    kept(folder / "killed.ckpt", Dying(*together(timeout=600), dies=True))
 
 
 def forked(folder, ranks, call):

@@ -26,7 +26,7 @@ def started(folder, *command):
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     here = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=300
+        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, [torch.load(path, weights_only=False) for path in sorted(folder.glob("?.pt"))]
