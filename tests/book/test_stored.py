@@ -44,9 +44,7 @@ def test_every_run_names_its_commit(name):
 @pytest.mark.slow
 def test_stored_runs_are_what_the_code_gives():
     """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
-    runs = [
-        (run, RESULTS / name / size) for name in names() for size in load(name).sizes for run in sweep(name, size)
-    ]
+    runs = [(run, RESULTS / name / size) for name in names() for size in load(name).sizes for run in sweep(name, size)]
     random.Random(str(date.today())).shuffle(runs)
     chosen = list(islice((one for one in runs if "sha256" in (facts_of(*one) or {})), 6))
     assert len(chosen) == 6
