@@ -1,6 +1,7 @@
 """The sentences of the protocol: their file, their runs, their verdicts."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -34,10 +35,20 @@ def test_every_name_has_runs(name):
     groups = load(entry["experiment"]).sizes["protocol"]
     for track in ("stated", "tuned"):
         own = entry.get(track, {"group": "not there"})
-        for method in (*entry["first"], *entry["rivals"]):
-            for place in own.get("names", {}).get(method, [f"{own['group']}.{method}"]):
+        for first, method in product(entry["first"], (*entry["first"], *entry["rivals"])):
+            usual = own.get("groups", {}).get(first, own["group"])
+            for place in own.get("names", {}).get(method, [f"{usual}.{method}"]):
                 group, label = place.split(".", 1)
                 assert group not in groups or (group, label) in known
+
+
+def test_with_aid_fp_as_leader_it_is_the_longer_runs_that_decide(monkeypatch):
+    asked = set()
+    monkeypatch.setattr(sentences, "complete", lambda experiment, group, folder: asked.add(group) or settled("x", 1.0))
+    for first, group in {"AID-FP": "long", "FMBO": "main"}.items():
+        asked.clear()
+        sentences._track(ENTRIES["C2"], "stated", first, None)
+        assert asked == {group}
 
 
 def settled(label, *levels, group="tuned", stop="time"):

@@ -105,9 +105,9 @@ def cases(experiment: str, folder: Path = RESULTS, tracks: Iterable[str] = tuple
 
 def _track(entry: dict[str, Any], track: str, first: str, folder: Path) -> Track:
     own, rivals = entry[track], tuple(entry["rivals"])
-    untestable = own.get("untestable", {})
+    untestable, group = own.get("untestable", {}), own.get("groups", {}).get(first, own["group"])
     runs = [
-        runs_of(entry["experiment"], own.get("names", {}).get(name, [f"{own['group']}.{name}"]), folder, name)
+        runs_of(entry["experiment"], own.get("names", {}).get(name, [f"{group}.{name}"]), folder, name)
         for name in (first, *rivals)
         if name not in untestable
     ]
