@@ -84,7 +84,7 @@ packed = pytest.mark.xdist_group("wheels")  # they are built once
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory) -> dict[str, Path]:
     """The wheel of each project; built from a copy, so that the checkout stays as it is."""
-    copy, built = (tmp_path_factory.mktemp("wheels") / name for name in ("copy", "built"))
+    copy, built = tmp_path_factory.mktemp("of") / "the tree", tmp_path_factory.mktemp("wheels")
     heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters")
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*heavy))
     build = f"from setuptools.build_meta import build_wheel; build_wheel({str(built)!r})"
