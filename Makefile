@@ -37,7 +37,7 @@ lint: $(SETUP)
 	$(RUN) -m mypy
 
 check: lint
-	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser"
+	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser" --durations=10 --durations-min=1
 
 test: lint $(BOOK)
 	$(RUN) -m pytest tests -p no:nbval -n $(WORKERS) --dist loadgroup

