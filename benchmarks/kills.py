@@ -172,7 +172,7 @@ class Cast:
 def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, Any]:
     """Sweeps, one after the other, each under two commands, until there were so many kills; what was seen."""
     chance, killed, sweeps, drawn = random.Random(seed), Counter[str](), 0, 0
-    commands = ("command 1", "command 2")
+    commands, turns = ("command 1", "command 2"), list[str]()
     reproduce(sweep(place / "straight trace", seeds, pause=0.0), place / "straight", progress=False)
     with Cast() as cast:
         while killed.total() < kills:
@@ -183,8 +183,9 @@ def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, A
                 cast.keep_up()
                 time.sleep(0.05)
                 if killed.total() < kills and (count := total(trace)) > due:  # somebody is in the middle of a run
-                    who = chance.choice([*cast.parts, "worker 1", "worker 2"])
-                    cast.kill(who)
+                    everybody = [*cast.parts, "worker 1", "worker 2"]  # in seven kills each has its turn, workers two
+                    turns = turns or chance.sample(everybody, len(everybody))
+                    cast.kill(who := turns.pop())
                     killed[who.split()[0]] += 1
                     due = count + chance.randrange(40)
                     print(f"{killed.total()} kills, {sweeps} sweeps", end="\r", file=sys.stderr)

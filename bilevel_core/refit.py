@@ -35,7 +35,8 @@ def refit(
     """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, and evaluate.
 
     It has converged once ||grad_y g|| is at most `tolerance` times its first value (default: the square root of the
-    machine epsilon), and gives up after `max_steps` steps.
+    machine epsilon), and gives up after `max_steps` steps. Where x makes some direction of y very stiff, the first
+    gradient is large and says little about the others: pass a smaller tolerance there.
     """
     COUNT.check(max_steps=max_steps)
     check_problem(problem, seed)

@@ -1,8 +1,13 @@
 """One thread and one device for all tests, so that they say the same everywhere."""
 
+import sys
+
 import pytest
 import torch
 from hypothesis import settings
+
+# jsonschema makes dozens of grammars with it when nbformat is imported, 1.6 s of each process; no notebook has an IRI.
+sys.modules["rfc3987_syntax"] = None
 
 torch.set_num_threads(1)
 

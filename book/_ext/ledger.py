@@ -7,9 +7,9 @@
     ```{claims-ledger} Abstract
     ```
 
-and likewise `assumptions-summary` and `assumptions-ledger`. The argument is a section of the ledger. A card has its
-verdicts and chapters as classes, by which ledger.js filters. The front page has `findings`, what a reader takes home
-from the first of them.
+and likewise `assumptions-summary`, `assumptions-by-effect` and `assumptions-ledger`. The argument is a section of the
+ledger. A card has its verdicts and chapters as classes, by which ledger.js filters. The front page has `findings`, what
+a reader takes home from the first of them.
 """
 
 from collections.abc import Iterable
@@ -84,6 +84,11 @@ class AssumptionsSummary(Ledger):
         return [self.card(render.choices_summary(ledgers()[1]), "ledger-summary")]
 
 
+class AssumptionsByEffect(Ledger):
+    def run(self) -> list[nodes.Node]:
+        return [self.card(render.choices_by_effect(ledgers()[1]), "ledger-list")]
+
+
 class AssumptionsLedger(Ledger):
     required_arguments, final_argument_whitespace = 1, True
 
@@ -109,5 +114,6 @@ def setup(app):
     app.add_directive("claims-ledger", ClaimsLedger)
     app.add_directive("findings", Findings)
     app.add_directive("assumptions-summary", AssumptionsSummary)
+    app.add_directive("assumptions-by-effect", AssumptionsByEffect)
     app.add_directive("assumptions-ledger", AssumptionsLedger)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

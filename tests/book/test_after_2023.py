@@ -10,6 +10,7 @@ from pybtex.database import parse_file
 from bilevel_book.complexity import exponent, settings, squared, table
 from bilevel_book.figures.after_2023 import ORDERS, ladder, noisy_products, slopes_by_calls, two_walks
 from bilevel_book.finite import FiniteQuadratic
+from bilevel_book.newer import at_edges
 from bilevel_book.paths import ROOT
 from bilevel_book.style import BLUE, look
 from bilevel_core import SOLVERS
@@ -99,3 +100,9 @@ def test_looks_at_all_the_data_are_counted():
     for _ in range(9):
         state = solver.step(problem, state)
     assert problem.looks == 1 + 3  # when the state was made, and at t = 0, 4, 8
+
+
+def test_a_setting_is_called_an_edge_in_the_outer_tenth_of_its_box():
+    """alpha of FdeHBO on the penalties, 53.4 between 0.1 and 100, lies at .91 of the way; its eta, .811, at .94."""
+    assert at_edges("penalties")["FdeHBO"] == ["alpha high", "eta high"]
+    assert "SOBA" not in at_edges("penalties")

@@ -92,7 +92,7 @@ def test_the_counts_at_the_top_are_those_of_the_rows(ledger, choices):
         linked = f"[{expected[verdict]}](#claim-{verdict.replace(' ', '-')})"
         assert f"[{verdict}]{{.verdict .verdict-{verdict.replace(' ', '-')}}} {linked}\n" in top + "\n"
     measured_ones = sum(1 for choice in choices if choice.effect)
-    assert f"not-measured}} {len(choices) - measured_ones}" in render.choices_summary(choices)
+    assert f"not-measured}} [{len(choices) - measured_ones}](#choice-not-measured)" in render.choices_summary(choices)
     assert 0 < measured_ones < len(choices)
 
 

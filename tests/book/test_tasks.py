@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_book import comparison
+from bilevel_book import newer
 from bilevel_book.figures.after_2023 import against
 from bilevel_book.tasks import TASKS, Penalties, SmallQuadratic, Task
 from bilevel_core import SOLVERS, hypergradient
@@ -81,22 +81,23 @@ def stored(monkeypatch):
                  "Jv": 0, "score": 5.0 if k == 0 else value}
                 for k in range(25)
             ]  # fmt: skip
-    monkeypatch.setattr(comparison.stored, "read", lambda *_: pd.DataFrame(rows))
+    monkeypatch.setattr(newer.stored, "read", lambda *_: pd.DataFrame(rows))
     return rows
 
 
 def test_a_rival_is_ahead_behind_alike_or_undecided(stored):
-    table = comparison.judged("quadratic")
+    table = newer.judged("quadratic")
     assert dict(zip(table.rival, table.word, strict=True)) == {
         "half": "ahead", "twice": "behind", "same": "alike", "wild": "undecided",
     }  # fmt: skip
-    price = comparison.load("after-2023").calibration["prices"]["Hv"]
-    assert comparison.runs("quadratic").equivalents.max() == pytest.approx(2400 + 240 * price)
-    assert comparison.runs("cleaning").empty
+    price = newer.load("after-2023").calibration["prices"]["Hv"]
+    assert newer.runs("quadratic").equivalents.max() == pytest.approx(2400 + 240 * price)
+    assert newer.runs("cleaning").empty
 
 
 def test_who_is_ahead_is_drawn_on_the_left(stored):
-    axes = against({"quadratic": comparison.judged("quadratic"), "again": comparison.judged("quadratic")}, "SOBA").axes
+    axes = against({"quadratic": newer.judged("quadratic"), "again": newer.judged("quadratic")}, "SOBA").axes
     middles = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
     assert middles[:3] == pytest.approx([0.5, 2.0, 1.0], rel=0.01)
+    assert [line.get_marker() for line in axes[0].lines if len(line.get_xdata()) == 1] == ["<", ">", "s", "o"]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["half", "twice", "same", "wild"]

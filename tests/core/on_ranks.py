@@ -25,6 +25,7 @@ from bilevel_core.distributed import Distributed, together
 from bilevel_core.problem import seeded
 
 ROWS, BATCH, STEPS = 60, 4, 3
+KINDS = "FMBO", "FdeHBO", "stocBiO", "VRBO", "F2SA", "PZOBO-S"
 
 
 def data():
@@ -74,10 +75,15 @@ class Joined(BilevelProblem):
         return sum(each.size(rows) for each, rows in zip(self.parts, batch, strict=True))
 
 
-def answers(problem):
-    """What is compared between ranks and one process: the ends of every method, and what else asks for f and g."""
+def methods(ranks):
+    """All on two ranks; on three one of each kind: momentum, differences, series, two loops, penalty, zeroth order."""
+    return SOLVERS if ranks == 2 else {name: SOLVERS[name] for name in KINDS}
+
+
+def answers(problem, ranks):
+    """What is compared between ranks and one process: the ends of methods, and what else asks for f and g."""
     told = {}
-    for name, method in SOLVERS.items():
+    for name, method in methods(ranks).items():
         short = {f.name: 2 for f in fields(method) if f.name in ("inner", "K", "Q", "large")}
         result = run(problem, method(**short), steps=STEPS, every=STEPS, progress=False)
         told[name] = result.state, result.history.drop(columns=["cpu_seconds", "wall_seconds"])
@@ -184,38 +190,41 @@ def refusals(folder, rank, ranks):
     return said
 
 
-def silence(rank, ranks):
-    """What the others say when the last rank does not answer within a second."""
+def silence(folder, rank, ranks):
+    """What the others say when the last rank does not answer until they have said it."""
     dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
+    others = [folder / f"silent_{k}" for k in range(ranks - 1)]
     if rank == ranks - 1:
-        time.sleep(4)
+        while not all(path.exists() for path in others):
+            time.sleep(0.02)
         return ""
     try:
         Distributed(part(rank, ranks))
     except ConnectionError as error:
+        others[rank].touch()
         return str(error)
 
 
 def tell(folder):
     """All that the tests compare, from this rank."""
-    rank, ranks = together(timeout=120)
+    rank, ranks = together(timeout=600)
     problem, recording = Distributed(part(rank, ranks)), Recording(rank, ranks)
     told = {
-        "answers": answers(problem),
+        "answers": answers(problem, ranks),
         "start": Distributed(recording).start(seeded(0)),
         "draws": run(Distributed(recording), FdeHBO(), steps=10, progress=False).stop and recording.seen,
         "sent": {name: sent(problem, SOLVERS[name](eta=0.5)) for name in ("FdeHBO", "FMBO")},
         "whole": kept(folder / "whole.ckpt", Dying(rank, ranks)),
         "resumed": kept(folder / "killed.ckpt", Dying(rank, ranks)),
         "refused": refusals(folder, rank, ranks),
-        "silent": ranks == 3 and silence(rank, ranks),
+        "silent": ranks == 3 and silence(folder, rank, ranks),
     }
     torch.save(told, folder / f"{rank}.pt")
 
 
 def die(folder):
     """A run that the last rank does not survive."""
-    kept(folder / "killed.ckpt", Dying(*together(timeout=120), dies=True))
+    kept(folder / "killed.ckpt", Dying(*together(timeout=600), dies=True))
 
 
 def forked(folder, ranks, call):

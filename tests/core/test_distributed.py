@@ -10,16 +10,15 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_core import SOLVERS
 from bilevel_core.checkpoint import read
 from bilevel_core.problem import seeded
-from core.on_ranks import BATCH, ROWS, STEPS, Joined, answers, part
+from core.on_ranks import BATCH, ROWS, STEPS, Joined, answers, methods, part
 
 SCRIPT = Path(__file__).with_name("on_ranks.py")
 ROOT = SCRIPT.parents[2]
 DIM_X, DIM_Y = 16, 5
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ranks")]  # they are started once
 
 
 def started(folder, *command):
@@ -27,7 +26,7 @@ def started(folder, *command):
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     here = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
     done = subprocess.run(
-        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=300
+        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=1800
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, [torch.load(path, weights_only=False) for path in sorted(folder.glob("?.pt"))]
@@ -52,11 +51,10 @@ def told(tmp_path_factory, three):
 
 @pytest.fixture(scope="module")
 def joined():
-    return {ranks: answers(Joined([part(rank, ranks) for rank in range(ranks)])) for ranks in (2, 3)}
+    return {ranks: answers(Joined([part(rank, ranks) for rank in range(ranks)]), ranks) for ranks in (2, 3)}
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(("ranks", "name"), [(ranks, name) for ranks in (2, 3) for name in methods(ranks)])
 def test_iterates_and_rows_are_those_of_one_process_with_the_joined_batch(told, joined, ranks, name):
     state, history = joined[ranks][name]
     found, rows = told[ranks][0]["answers"][name]
@@ -79,7 +77,7 @@ def test_what_asks_for_more_than_directions_sees_the_mean_too(told, joined, rank
 def test_all_ranks_hold_the_same_state_bit_for_bit(told, ranks):
     first, *others = told[ranks]
     for other in others:
-        for name in SOLVERS:
+        for name in methods(ranks):
             (state, rows), (its_state, its_rows) = first["answers"][name], other["answers"][name]
             for variable in ("x", "y", "v", "rng"):
                 assert torch.equal(getattr(state, variable), getattr(its_state, variable))

@@ -66,6 +66,7 @@ def test_samples_and_tolerance_are_its_own():
     assert 1e-8 < (rough.y - hypergradient(problem, problem.x0, samples).y).norm() < 1e-1
 
 
+@pytest.mark.slow
 def test_torch_finds_the_best_of_twenty_penalties():
     """L-BFGS and Adam, on Phi and through its closed form, go the same way."""
     problem = Penalties()

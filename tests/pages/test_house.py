@@ -79,10 +79,7 @@ def below(folder: Path, *patterns: str) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in found}
 
 
-def copied(folder: Path) -> Path:
-    """The tree without what no package needs, so that building leaves the checkout as it is."""
-    heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters")
-    return shutil.copytree(ROOT, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
+packed = pytest.mark.xdist_group("wheels")  # they are built once
 
 
 def built(kind: str, source: Path, folder: Path) -> Path:
@@ -92,9 +89,19 @@ def built(kind: str, source: Path, folder: Path) -> Path:
     return folder / told.splitlines()[-1]
 
 
-def wheel(project: str, folder: Path) -> Path:
-    """The wheel of the project in this part of the tree."""
-    return built("wheel", copied(folder) / project, folder)
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory) -> dict[str, Path]:
+    """The wheel of the library, by way of its source distribution, and that of the book.
+
+    They are built from a copy without what no package needs, so that the checkout stays as it is.
+    """
+    folder = tmp_path_factory.mktemp("wheels")
+    heavy = (".*", "_build", "_vendor", "build", "*.egg-info", "__pycache__", "chapters")
+    copy = shutil.copytree(ROOT, folder / "copy", ignore=shutil.ignore_patterns(*heavy))
+    with tarfile.open(built("sdist", copy, folder)) as file:
+        file.extractall(folder / "unpacked", filter="data")
+    (source,) = (folder / "unpacked").iterdir()
+    return {"bilevel_core": built("wheel", source, folder), "bilevel_book": built("wheel", copy / "book", folder)}
 
 
 def names(path: Path) -> set[str]:
@@ -103,23 +110,23 @@ def names(path: Path) -> set[str]:
         return {name for name in file.namelist() if ".dist-info/" not in name}
 
 
-def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(tmp_path):
-    """In its source distribution, and so in the wheel that is built from it."""
-    with tarfile.open(built("sdist", copied(tmp_path), tmp_path)) as file:
-        file.extractall(tmp_path / "unpacked", filter="data")
-    (source,) = (tmp_path / "unpacked").iterdir()
-    assert names(built("wheel", source, tmp_path)) == (
+@packed
+@pytest.mark.slow
+def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(wheels):
+    assert names(wheels["bilevel_core"]) == (
         {f"bilevel_core/{name}" for name in below(ROOT / "bilevel_core", "*.py", "py.typed")}
         | {f"bilevel_core/mnist/{name}" for name in below(ROOT / "data" / "mnist", "*.py", "*.gz", "README.md")}
         | {f"bilevel_core/configurations/{name}" for name in below(ROOT / "experiments", "*.py", "*.toml", "*.json")}
     )
 
 
-def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(tmp_path):
+@packed
+@pytest.mark.slow
+def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(wheels):
     package = ROOT / "book" / "bilevel_book"
     files = {name for name in below(package, "*") if (package / name).is_file()}
     files |= {f"results/{name}" for name in below(ROOT / "results", "*.csv", "*.json")}
-    assert names(wheel("book", tmp_path)) == {f"bilevel_book/{name}" for name in files}
+    assert names(wheels["bilevel_book"]) == {f"bilevel_book/{name}" for name in files}
 
 
 ALONE = """
@@ -132,12 +139,12 @@ print(notebook.cells[-1].outputs[0].text)
 """
 
 
+@packed
 @pytest.mark.slow
-def test_a_chapter_taken_out_of_the_tree_runs_by_itself(tmp_path):
+def test_a_chapter_taken_out_of_the_tree_runs_by_itself(wheels, tmp_path):
     site, empty = tmp_path / "site", tmp_path / "empty"
-    for project in (".", "book"):
-        (tmp_path / project / "build").mkdir(parents=True)
-        with zipfile.ZipFile(wheel(project, tmp_path / project / "build")) as file:
+    for path in wheels.values():
+        with zipfile.ZipFile(path) as file:
             file.extractall(site)
     empty.mkdir()
     chapter = shutil.copy(ROOT / "chapters" / "15_what_a_step_costs.ipynb", empty)

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
-from bilevel_book.figures.verdicts import MARKS, WIDEST
-from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.figures.verdicts import intervals
+from bilevel_book.protocol.verdict import MARGIN
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, house_style, look, name_lines, panels
 
 ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
@@ -84,30 +84,13 @@ def noisy_products(deltas: np.ndarray, errors: dict[str, np.ndarray], best: dict
         return figure
 
 
-def against(tables: dict[str, pd.DataFrame], reference: str) -> Figure:
-    """For each problem the ratio of every rival's score to that of the reference, with the interval that decides.
-
-    A table has the rows of `decide` at the end of the budget, where the reference is the first and ratios are its own.
-    """
+def against(tables: dict[str, pd.DataFrame], reference: str, margin: float = MARGIN) -> Figure:
+    """For each problem the ratio of every rival's score to that of the reference, with the interval that decides."""
     with house_style():
         rows = [len(table) for table in tables.values()]
-        figure, axes = panels(len(tables), height=1.4 + 0.3 * sum(rows), sharex=True, height_ratios=rows)
+        figure, axes = panels(len(tables), height=1.4 + 0.28 * sum(rows), sharex=True, height_ratios=rows)
         for panel, (name, table) in zip(axes, tables.items(), strict=True):
-            panel.axvspan(1 / (1 + MARGIN), 1 + MARGIN, color=GREY, alpha=0.25, linewidth=0)
-            panel.axvline(1, color=BLACK, linewidth=0.8)
-            for line, row in enumerate(table.itertuples()):
-                # What does not hold of the reference is that it is ahead: the rival is, and its mark points left.
-                colour, mark, full = MARKS[
-                    {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}.get(
-                        Verdict(row.verdict), Verdict(row.verdict)
-                    )
-                ]
-                low, high, middle = np.clip([1 / row.high, 1 / row.low, np.exp(-row.mean)], 1 / WIDEST, WIDEST)
-                panel.plot([low, high], [line, line], color=colour, linewidth=2)
-                panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if full else "none", markersize=7)
-            panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
-            panel.set_yticks(range(len(table)), table.rival)
+            intervals(panel, table, table.rival, margin)
             panel.set_title(name)
         axes[-1].set(xlabel=f"score / that of {reference}: further left is better")
-        axes[-1].set_xticks([0.1, 1, 10], ["0.1", "1", "10"])
         return figure

@@ -35,7 +35,8 @@ def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
             len(tracks), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
         )
         for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
-            _draw(panel, table, margin)
+            names = [f"{row.id}: {row.rival}, {row.measure}" for row in table.itertuples()]
+            intervals(panel, table, names, margin)
             panel.set_title(TRACKS[track])
         figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         axes[-1, 0].set_xlabel("ratio, praised / rival")
@@ -48,7 +49,8 @@ def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -
     return table[table.horizon == "end"].reset_index(drop=True)
 
 
-def _draw(panel: Axes, table: pd.DataFrame, margin: float) -> None:
+def intervals(panel: Axes, table: pd.DataFrame, names: Sequence[str], margin: float = MARGIN) -> None:
+    """A line for each row of `decide`: the ratio with its interval, marked by the verdict, beside the shaded margin."""
     panel.axvspan(1 / (1 + margin), 1 + margin, color=GREY, alpha=0.25, linewidth=0)
     panel.axvline(1, color=BLACK, linewidth=0.8)
     for line, row in table.iterrows():
@@ -59,7 +61,7 @@ def _draw(panel: Axes, table: pd.DataFrame, margin: float) -> None:
             panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if filled else "none", markersize=7)
         else:
             panel.text(1, line, "cannot be read", ha="center", va="center", fontsize=8.5, color=colour)
-    panel.set_yticks(range(len(table)), [f"{row.id}: {row.rival}, {row.measure}" for row in table.itertuples()])
+    panel.set_yticks(range(len(table)), names)
     panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
     panel.tick_params(axis="y", length=0, labelsize=9)
     panel.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])

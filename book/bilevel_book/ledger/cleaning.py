@@ -6,6 +6,7 @@ import pandas as pd
 from bilevel_book.curves import at_marks, band, largest_rise, shared_end
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_QUESTION, apart, judge
+from bilevel_book.ledger.values import steps_without_momentum
 from bilevel_book.verdicts import Claim, ahead, decided, thirty_marks, worst
 from bilevel_core.experiments import paper_settings
 from bilevel_core.experiments.report import last_quarter_median, mean_and_range
@@ -98,7 +99,7 @@ def momentum_is_effective(cleaning: pd.DataFrame) -> Claim:
     return Claim(
         "this demonstrates the effectiveness of momentum-based variance reduction",
         "median train loss of FMBO over the last quarter of 3000 steps of 0.3, with the decaying eta (which is 1 "
-        "for the first 999 steps) and with eta = 1 throughout, which is no momentum",
+        f"for the first {steps_without_momentum('FMBO')} steps) and with eta = 1 throughout, which is no momentum",
         f"{mean_and_range(on)} with, {mean_and_range(off)} without",
         decided(on.max() < off.min()),
     )

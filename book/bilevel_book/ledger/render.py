@@ -1,5 +1,7 @@
 """The ledgers as MyST Markdown, one card for each passage and for each choice."""
 
+import re
+
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
 from bilevel_book.ledger.claims import Passage, different, tally
@@ -16,9 +18,9 @@ def chapter(number: int) -> str:
     return f"[Chapter {number}](../chapters/{paths.chapter(number).name})"
 
 
-def anchor(name: str) -> str:
-    """What a link to the card of a passage, or to the list of a verdict, ends with."""
-    return f"claim-{name.replace(':', '-').replace(' ', '-')}"
+def anchor(name: str, kind: str = "claim") -> str:
+    """What a link to a card, or to a list of cards, ends with."""
+    return "-".join([kind, *re.findall(r"\w+", name.lower())])
 
 
 APART = "not counted"
@@ -65,18 +67,30 @@ def passage_card(passage: Passage, claims: list[Claim]) -> str:
 
 def choices_summary(choices: list[Choice]) -> str:
     """How many choices, and of how many the effect is measured."""
-    measured = sum(bool(choice.effect) for choice in choices)
-    counts = f"- {badge('measured')} {measured}\n- {badge('not measured')} {len(choices) - measured}"
+    said = [measured(choice) for choice in choices]
+    counts = "\n".join(f"- {badge(word)} [{said.count(word)}](#{anchor(word, 'choice')})" for word in MEASURED)
     return f"{len(choices)} choices, and the effect of other values:\n\n{counts}"
 
 
+MEASURED = ("not measured", "measured")
+
+
 def measured(choice: Choice) -> str:
-    return "measured" if choice.effect else "not measured"
+    return MEASURED[bool(choice.effect)]
+
+
+def choices_by_effect(choices: list[Choice]) -> str:
+    """The choices, those whose effect nobody knows first, each with a link to its card."""
+    return "\n\n".join(
+        f"({anchor(word, 'choice')})=\n{badge(word)}\n\n"
+        + "\n".join(f"- [{c.what}](#{anchor(c.what, 'choice')})" for c in choices if measured(c) == word)
+        for word in MEASURED
+    )
 
 
 def choice_card(choice: Choice) -> str:
     """What is open, the value, the reason, the effect."""
-    parts = [f"**{choice.what}** {badge(measured(choice))}"]
+    parts = [f"({anchor(choice.what, 'choice')})=\n**{choice.what}** {badge(measured(choice))}"]
     parts.append(f"*Here:* {choice.value}.\\\n*Because:* {choice.why}.")
     if choice.effect:
         parts.append("\n".join(f"- {line}" for line in choice.effect))

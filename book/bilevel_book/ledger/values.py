@@ -88,7 +88,12 @@ def products(method: str, length: str) -> str:
 @value
 def without_momentum(method: str, cleaning: pd.DataFrame) -> str:
     """How much of a method's main runs has eta = 1, which is no momentum."""
-    eta = paper_settings(CLEANING, method)["eta"]
     steps = select(cleaning, CLEANING, "main", method).groupby("seed").step.max().mean()
-    off = next(t for t in range(10**6) if at(eta, t) < 1)
+    off = steps_without_momentum(method)
     return f"{method}: eta is 1, no momentum, in the first {min(off, steps):.0f} of {steps:.0f} steps"
+
+
+def steps_without_momentum(method: str) -> int:
+    """The t at which the eta of a method in hyper-cleaning first falls below 1."""
+    eta = paper_settings(CLEANING, method)["eta"]
+    return next(t for t in range(10**6) if at(eta, t) < 1)

@@ -1,8 +1,8 @@
 """Tuning alike: from stored trials to the entries of an experiment's file that they decide.
 
     pilot             the best trial of each label in [boxes]; boxes whose edge it is near are wider in    [widened]
-    tuning            the best four trials of each label are the `chosen` of the group                     finals
-    tuning, finals    the best of the four, by the median of their three seeds, is the `trial` in          [tuned]
+    tuning            the best (four) trials of each label are the `chosen` of the group                   finals
+    tuning, finals    the best of them, by the median of their three seeds, is the `trial` in           [tuned]
 
 The rules are in experiments/protocol.md; `python -m bilevel_book select NAME` prints what they give.
 """
@@ -26,7 +26,8 @@ from bilevel_core.experiments.files import at
 from bilevel_core.files import experiment_file
 
 Options = dict[str, Any]
-SIZE, LOSS, FINALISTS = "protocol", "selection_loss", 4
+SIZE, LOSS = "protocol", "selection_loss"
+FINALISTS = {"after-2023": 2}  # four elsewhere
 DECIDED_BY = {"widened": ["pilot"], "finals": ["tuning"], "tuned": ["tuning", "finals"]}
 
 
@@ -72,7 +73,8 @@ def choose(experiment: str | os.PathLike[str], entry: str, folder: Path, metric:
     """What the rule gives for an entry, by label. All runs that decide it must be stored."""
     if told := missing(experiment, entry, folder):
         raise ValueError(f"{entry} cannot be decided: {told}")
-    groups, tables = DECIDED_BY[entry], load(experiment).tables
+    groups, file = DECIDED_BY[entry], load(experiment)
+    searched = "widened" if "widened" in file.tables else "boxes"
     trials = pd.concat([read(experiment, folder, SIZE, group) for group in groups])
     score = scores(trials, metric)
     settings = {run.label: run.options for run in sweep(experiment, SIZE, groups)}
@@ -80,14 +82,14 @@ def choose(experiment: str | os.PathLike[str], entry: str, folder: Path, metric:
     for label, own in score.groupby(score.index.map(method_of), sort=False):
         with at(f"{groups[0]} of {label}"):
             first = best(own)
-        ranked = own.sort_values(kind="stable")[:FINALISTS]
+        ranked = own.sort_values(kind="stable")[: FINALISTS.get(file.name, 4)]
         told = ", ".join(f"trial {number_of(str(trial))}: {value:.4g}" for trial, value in ranked.items())
         if entry == "finals":
             choices[label] = Choice(list(ranked.index), told)
         elif entry == "tuned":
-            choices[label] = Choice({"like": f"widened.{label}", "trial": number_of(first)}, told)
+            choices[label] = Choice({"like": f"{searched}.{label}", "trial": number_of(first)}, told)
         else:
-            method = tables["boxes"][label]
+            method = file.tables["boxes"][label]
             boxes, moves = widened(method.solver, method.options, settings[first])
             why = ", ".join([f"trial {number_of(first)} is best: {own[first]:.4g}", *moves])
             choices[label] = Choice({"like": f"boxes.{label}"} | boxes, why)

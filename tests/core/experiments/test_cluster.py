@@ -19,7 +19,7 @@ from bilevel_core.experiments import is_stored, reproduce, sweep
 from bilevel_core.experiments.storing import checkpoint_of
 
 cluster = pytest.importorskip("bilevel_core.experiments.cluster")
-pytestmark = pytest.mark.filterwarnings("default")  # those of Dask are its own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # those of Dask are its own
 TESTS = Path(__file__).parents[2]
 
 
@@ -50,10 +50,9 @@ def test_workers_do_what_one_process_does_one_run_at_a_time(cast, tmp_path):
     assert slices >= 2 * len(runs)
 
 
-def test_a_dozen_kills_change_nothing(tmp_path):
-    seen = kills.storm(tmp_path, kills=12, seeds=2)
-    assert sum(seen["kills"].values()) == 12
-    assert seen["kills"].keys() == {"worker", "scheduler", "command"}
+def test_kills_of_everybody_change_nothing(tmp_path):
+    seen = kills.storm(tmp_path, kills=7, seeds=2)
+    assert seen["kills"] == {"worker": 4, "command": 2, "scheduler": 1}
 
 
 def test_a_run_goes_on_from_here_to_there_and_back(cast, tmp_path):
@@ -145,7 +144,6 @@ def test_without_dask_it_is_told_what_to_install(small, tmp_path, capsys, monkey
     assert 'pip install "bilevel-core[cluster]"' in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_a_cluster_on_this_machine_shows_its_dashboard_and_ends_with_its_command(write, tmp_path):
     gate = tmp_path / "gate"
     path = write(

@@ -33,6 +33,7 @@ def test_what_is_there_is_not_done_again_unless_its_settings_changed(write, fold
     assert {run.label for run in reproduce(changed, folder, progress=False)} == {"FdeHBO, delta 1"}
 
 
+@pytest.mark.slow  # two processes
 def test_side_by_side_gives_what_one_by_one_gives(small, folder):
     runs = sweep(small, "full")
     reproduce(runs, folder / "one", jobs=1, progress=False)
@@ -83,6 +84,7 @@ def test_a_checkpoint_that_outlived_its_run_goes(small, folder):
     assert [path.name for path in checkpoint.parent.glob("*.ckpt*")] == [other.name]  # of other settings: still of use
 
 
+@pytest.mark.slow  # three processes
 def test_a_killed_sweep_goes_on(write, folder, tmp_path):
     """kill -9 while two workers run, then the same sweep again: the files are those of a sweep that was left alone."""
     gate = tmp_path / "gate"  # runs halt after 25 draws, so both workers are in the middle of one when they are killed
