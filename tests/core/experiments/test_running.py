@@ -204,6 +204,7 @@ def test_on_another_processor_a_thousandth_is_allowed(small, folder, monkeypatch
         path.write_text("\n".join(lines) + "\n")
         assert (verify(run, folder) is None) == fine
     facts |= running.environment()
+    facts["versions"]["bilevel_core"] = "0.2.0"  # a new version of the library excuses nothing
     lines[2] = ",".join([*cells[:-1], str(float(cells[-1]) * (1 + 5e-4))])
     path.write_text("\n".join(lines) + "\n")
     assert verify(run, folder) is not None
