@@ -40,7 +40,7 @@ check: lint
 	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser" --durations=10 --durations-min=1
 
 test: lint $(BOOK)
-	$(RUN) -m pytest tests -p no:nbval -n $(WORKERS) --dist loadgroup
+	$(RUN) -m pytest tests -p no:nbval -n $(WORKERS)
 	BILEVEL_BOOK_LIVE=1 $(RUN) -m pytest $(CHAPTERS) --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # make lab ARGS="--port=9000" passes options on to jupyter-lab.

@@ -5,15 +5,32 @@ import sys
 import pytest
 import torch
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 # jsonschema makes dozens of grammars with it when nbformat is imported, 1.6 s of each process; no notebook has an IRI.
 sys.modules["rfc3987_syntax"] = None
 
 torch.set_num_threads(1)
 
+TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py")  # ranks, a server and wheels are started once
+
 # Derandomised: a test that passes here passes in CI. Deadlines would time the machine, not the code.
 settings.register_profile("book", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("book")
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file that shares something slow go to one process, and start first; all others go one by one.
+
+    The groups of xdist 3.8 (`--dist loadgroup`) say the same and have no effect with pytest 9.
+    """
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(TOGETHER) else nodeid
+
+    return Scheduler(config, log)
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -16,7 +16,7 @@ class QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def copy(tmp_path):
-    return shutil.copytree(bundled(), tmp_path / "mnist")
+    return shutil.copytree(bundled(), tmp_path / "mnist", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).with_name("on_ranks.py")
 ROOT = SCRIPT.parents[2]
 DIM_X, DIM_Y = 16, 5
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ranks")]  # they are started once
+pytestmark = pytest.mark.slow
 
 
 def started(folder, *command):

@@ -79,9 +79,6 @@ def below(folder: Path, *patterns: str) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in found}
 
 
-packed = pytest.mark.xdist_group("wheels")  # they are built once
-
-
 def built(kind: str, source: Path, folder: Path) -> Path:
     """The "wheel" or the "sdist" of a project."""
     build = f"from setuptools import build_meta; print(build_meta.build_{kind}({str(folder)!r}))"
@@ -110,7 +107,6 @@ def names(path: Path) -> set[str]:
         return {name for name in file.namelist() if ".dist-info/" not in name}
 
 
-@packed
 @pytest.mark.slow
 def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(wheels):
     assert names(wheels["bilevel_core"]) == (
@@ -120,7 +116,6 @@ def test_the_library_ships_its_code_its_types_mnist_and_the_experiments(wheels):
     )
 
 
-@packed
 @pytest.mark.slow
 def test_the_package_of_the_book_ships_all_of_its_folder_and_the_results(wheels):
     package = ROOT / "book" / "bilevel_book"
@@ -139,7 +134,6 @@ print(notebook.cells[-1].outputs[0].text)
 """
 
 
-@packed
 @pytest.mark.slow
 def test_a_chapter_taken_out_of_the_tree_runs_by_itself(wheels, tmp_path):
     site, empty = tmp_path / "site", tmp_path / "empty"

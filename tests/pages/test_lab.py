@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("lab")]  # one server
+pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = "01_what_is_a_bilevel_problem.ipynb"
 READ = [FIRST, *(next((ROOT / "chapters").glob(f"{k}_*.ipynb")).name for k in ("04", "07", "08", "12", "13"))]
