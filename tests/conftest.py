@@ -12,7 +12,8 @@ sys.modules["rfc3987_syntax"] = None
 
 torch.set_num_threads(1)
 
-TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py")  # ranks, a server and wheels are started once
+# Ranks, a server, wheels and judged claims are made once.
+TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py", "test_ledger.py")
 
 # Derandomised: a test that passes here passes in CI. Deadlines would time the machine, not the code.
 settings.register_profile("book", deadline=None, derandomize=True, max_examples=60)

@@ -3,6 +3,7 @@
 import math
 
 import pandas as pd
+import pytest
 import torch
 from torch import nn
 
@@ -31,6 +32,7 @@ def test_lenet_as_it_is_usually_written_is_the_network_of_the_problem():
     torch.testing.assert_close(ours(images), overheads.seeded(rejected.plain_slices)(images), rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_directions_of_layers_that_are_computed_again_are_those_of_layers_that_are_kept():
     kept, again = (memory.Towers(20 * 6**2, depth=20, batch_size=3, recompute=recompute) for recompute in (False, True))
     x, y = kept.start(torch.Generator().manual_seed(0))

@@ -31,6 +31,7 @@ def test_intervals_hold_the_truth_as_often_as_mathematics_says(n):
         assert found["percentile bootstrap"] == pytest.approx(found["smallest to largest"], abs=error)
 
 
+@pytest.mark.slow
 def test_chances_of_words_are_those_of_the_verdicts_of_the_protocol(monkeypatch):
     monkeypatch.setattr(coverage, "SAMPLES", 300)
     n, margin, scatter, ratio = 5, 0.1, 0.1, np.array([0.8, 1.0, 1.3])

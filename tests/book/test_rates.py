@@ -330,6 +330,7 @@ def test_the_error_of_its_differences_falls_with_the_square_of_delta(generator):
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("delta", "floor"), [(1.0, 1e-4), (10.0, 1e-2)])
 def test_a_fixed_delta_ends_where_the_hypergradient_is_not_zero(delta, floor):
     problem = Bent(1, noise=0.0)

@@ -22,6 +22,7 @@ TUNED = ("hyper-representation", "hyper-cleaning")
 ENTRIES = ("widened", "finals", "tuned")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "entry"), list(product(TUNED, ENTRIES)))
 def test_an_entry_of_the_file_is_what_the_rule_gives(name, entry):
     written = in_file(name)

@@ -189,6 +189,7 @@ def test_a_budget_that_was_overshot_by_a_step_is_a_finished_run(path):
     assert same_history(first.history, again.history)
 
 
+@pytest.mark.slow
 def test_any_flipped_bit_is_noticed(path):
     saved(path, steps=6, every=1)
     files, generator = {p: p.read_bytes() for p in (path, rows_of(path))}, random.Random(0)
@@ -306,6 +307,7 @@ numbers = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text().map("n{}".format), numbers, max_size=4))
 def test_a_checkpoint_that_can_be_written_can_be_read(tmp_path_factory, given):
     """Whatever numbers `evaluate` returns, the history has plain ones, and the resumed history has the same."""

@@ -161,6 +161,7 @@ def test_the_cures_of_an_x_on_its_way_are_more_steps_and_a_larger_alpha():
     assert said(1000, alpha=0.01) == said(100, alpha=0.1) == ()
 
 
+@pytest.mark.slow
 def test_a_saturated_x_is_told_and_a_large_one_is_not():
     (sentence,) = told(Reweighting(), FdeHBO(alpha=200.0, beta=0.5, lam=0.1, eta=0.9), 300)
     assert "x is saturated: entries moved by up to" in sentence

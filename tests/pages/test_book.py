@@ -113,6 +113,7 @@ def test_folds_say_what_is_in_them_and_the_quiz_is_stored(path):
     assert re.findall("<form>.+?</form>", stored, re.S) == re.findall("<form>.+?</form>", now, re.S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["README.md", "book/running.md"])
 def test_the_ten_lines_of_the_library_run(path, capsys):
     failed, tried = doctest.testfile(str(ROOT / path), module_relative=False)

@@ -111,6 +111,7 @@ def test_at_rest_the_squared_error_is_a_weighted_sum_of_the_old_one_and_the_nois
     assert (after - true).square().mean().item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 0.99), st.floats(0.1, 2))
 def test_at_rest_and_without_noise_every_bound_on_an_error_is_attained(eta, e):
     """So none of the recursions holds with less than (1 - eta)^2; g is quadratic here, so delta costs nothing."""
