@@ -14,11 +14,10 @@ WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "und
 
 
 def runs(problem: str) -> pd.DataFrame:
-    """The stored runs of a problem, labelled by method, with gradient equivalents at the measured prices."""
-    table, prices = stored.read(EXPERIMENT, SIZE, "tuned"), load(EXPERIMENT).calibration["prices"]
+    """The stored runs of a problem, labelled by method."""
+    table = stored.read(EXPERIMENT, SIZE, "tuned")
     method, own = (table.label.str.split(", ").str[k] for k in range(2))
-    spent = table.gradients + prices["Hv"] * table.Hv + prices["Jv"] * table.Jv
-    return table.assign(label=method, equivalents=spent)[own == problem]
+    return table.assign(label=method)[own == problem]
 
 
 def judged(problem: str, margin: float = MARGIN) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
     pilot             the best trial of each label in [boxes]; boxes whose edge it is near are wider in    [widened]
     tuning            the best (four) trials of each label are the `chosen` of the group                   finals
-    tuning, finals    the best of them, by the median of their three seeds, is the `trial` in           [tuned]
+    tuning, finals    the best of them, by the median of their three seeds, is the `trial` in              [tuned]
 
 The rules are in experiments/protocol.md; `python -m bilevel_book select NAME` prints what they give.
 """
