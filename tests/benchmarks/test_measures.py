@@ -18,6 +18,7 @@ from bilevel_core.problems import Quadratic
 from bilevel_core.problems.hyper_representation import lenet
 
 
+@pytest.mark.slow
 def test_the_stand_in_for_hypertorch_is_the_hypergradient():
     problem = Quadratic(dim_x=4, dim_y=6, L=10.0)
     x = problem.x0

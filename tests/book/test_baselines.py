@@ -48,6 +48,7 @@ def in_sample(blobs):
     return trimmed(*blobs.data, fraction=0.0, rounds=0)
 
 
+@pytest.mark.slow
 def test_the_classifier_is_the_minimiser(easy):
     pixels, labels, _ = easy.data
     w = fit(*easy.data).requires_grad_()
@@ -63,6 +64,7 @@ def test_a_fit_that_cannot_converge_says_so(easy):
         fit(pixels.float(), labels, C)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [out_of_sample, partial(trimmed, fraction=0.1)], ids=["out of sample", "trimmed"])
 def test_wrong_labels_among_blobs_apart_are_found(easy, score):
     numbers = judged(easy, score(*easy.data))
@@ -73,6 +75,7 @@ def test_wrong_labels_among_blobs_apart_are_found(easy, score):
     )  # the first are dropped, not the wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_label_learnt_by_heart_is_found_out_of_sample_rather_than_in_sample(seed):
     blobs = Blobs(200, 10, apart=1.5, noise=0.1, private=20.0, seed=seed)
@@ -81,6 +84,7 @@ def test_a_label_learnt_by_heart_is_found_out_of_sample_rather_than_in_sample(se
     assert outside["f1"] >= inside["f1"] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_where_many_labels_are_wrong_trimming_finds_more_than_one_training(seed):
     blobs = Blobs(500, 10, apart=1.0, noise=0.3, seed=seed)
@@ -89,6 +93,7 @@ def test_where_many_labels_are_wrong_trimming_finds_more_than_one_training(seed)
     assert often["f1"] > once["f1"] + 0.01
 
 
+@pytest.mark.slow
 def test_no_image_is_judged_by_a_classifier_that_saw_it(easy):
     """Another label of an image changes its own score by the loss alone, for the classifier of its fold is the same."""
     pixels, labels, _ = easy.data

@@ -22,6 +22,7 @@ def test_v_star_solves_the_linear_system(generator):
     torch.testing.assert_close(v_star(problem, x, y), exact, rtol=0.02, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_measuring_leaves_the_run_alone():
     problem, options = Quadratic(noise=0.5), {"alpha": 0.1, "eta": 0.5}
     watched = run(problem, CurvatureOfFMBO(**options, top_every=4, v_star_at=6), steps=8, every=2, progress=False)

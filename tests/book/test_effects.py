@@ -45,6 +45,7 @@ def test_a_label_may_be_shown_in_other_words(evidence):
     assert line.startswith("eta (t + 1)^(-2/3): train loss ")
 
 
+@pytest.mark.slow
 def test_a_defect_of_released_code_is_compared_at_the_last_shared_step():
     now, then = (runs_of("cleaning", label) for label in ("all upper batches from training", "correct"))
     (line,) = effects.of_released("cleaning", "auc", ["all upper batches from training"])

@@ -37,6 +37,7 @@ def test_a_divergence_is_drawn(table):
     assert [text.get_text() for text in lanes.get_yticklabels()] == ["A", "B", "C"]  # the best on top
 
 
+@pytest.mark.slow
 def test_a_race_can_be_cut_to_the_part_that_matters(table):
     panels = race(table, ["upper_loss", "upper_loss"], limits=[(1, 2), (3, 4)]).axes
     assert [panel.get_ylim() for panel in panels] == [(1, 2), (3, 4)]

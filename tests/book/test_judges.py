@@ -84,6 +84,7 @@ def test_only_the_estimates_with_differences_are_biased():
     assert lemmas.biased(["y", "v", "x"]).verdict is Verdict.FAILS
 
 
+@pytest.mark.slow
 def test_what_the_erratum_calls_false_as_printed_does_not_hold():
     for claim in (lemmas.contraction(), lemmas.radius(), lemmas.delta_condition(), lemmas.constants_close("FMBO")):
         assert claim.verdict is Verdict.FAILS
@@ -219,6 +220,7 @@ def test_a_rival_that_did_not_run_is_an_error_that_names_those_that_did(evidence
         cleaning.fmbo_faster(evidence.cleaning, "SOBO")
 
 
+@pytest.mark.slow
 def test_a_chapter_sees_the_claims_of_its_figure(evidence):
     found = of_experiment("hyper-cleaning", evidence.cleaning)
     assert len(found) == 16

@@ -96,6 +96,7 @@ def test_the_counts_at_the_top_are_those_of_the_rows(ledger, choices):
     assert 0 < measured_ones < len(choices)
 
 
+@pytest.mark.slow
 def test_every_claim_stands_once_under_its_verdict_with_a_link_to_its_card(ledger):
     listed = render.claims_by_verdict(ledger)
     cards = "\n".join(render.passage_card(*row) for row in ledger)

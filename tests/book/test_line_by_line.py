@@ -65,6 +65,7 @@ def test_the_frames_of_the_family_say_what_counting_says():
         assert ("products" in text) == (calls.Jv > 0), name
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")  # of limits that are tensors
 def test_a_lane_of_the_race_is_named_and_its_diamond_is_the_median():
     valley, runs = Valley(), {"SOBA": [([0, 5, 10], [x, x / 2, x / 4]) for x in (0.1, 0.2, 0.9)]}

@@ -304,6 +304,7 @@ def test_a_method_against_itself_under_another_name_is_alike_or_undecided():
 # Robustness
 
 
+@pytest.mark.slow
 def test_robustness_is_a_row_for_each_rule_and_counts_in_how_many_a_verdict_stays():
     stated = pd.concat([runs("A", *settling(0.93, 0.93)), runs("B", *settling(1, 1))])
     tuned = stated.assign(equivalents=stated.equivalents * np.where(stated.label == "A", 10.0, 1.0))

@@ -45,6 +45,7 @@ def compared(r):
     return pd.DataFrame(rows | diverged | {"n": n, "mean": r.mean(axis=1), "error": r.std(axis=1, ddof=1) / n**0.5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_of_a_hundred_intervals_ninety_five_cover_the_truth(n):
     samples = 20_000

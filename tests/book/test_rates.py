@@ -183,6 +183,7 @@ def test_the_quantile_of_the_t_distribution():
     assert np.trapezoid(density, t) == pytest.approx(0.95, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_truth_as_often_as_they_say():
     draws = np.random.default_rng(0).normal(-0.5, 0.05, (4000, rates.SEEDS))
     ends = [rates.interval(pd.Series(row)) for row in draws]
@@ -243,6 +244,7 @@ def test_the_slopes_of_the_stored_long_version():
         assert (runs > 0).all(axis=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", STORED)
 def test_the_stored_schedules_are_what_the_code_makes(method):
     marks = rates.horizons(10, 1e5)[:15]
@@ -255,6 +257,7 @@ def test_the_stored_schedules_are_what_the_code_makes(method):
             np.testing.assert_allclose(stored, ours, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", rates.CLAIMED)
 def test_the_stored_frozen_runs_are_what_the_code_makes(method):
     ours = rates.averages(rates.Stack([rates.NOISE], rates.STARTS[1:]), method, [100], frozen=32).to_numpy()

@@ -21,6 +21,7 @@ def test_the_problem_of_the_readme_has_the_answer_that_it_says(histories):
     assert set(control.penalty) == {1.0}  # f does not contain x
 
 
+@pytest.mark.slow
 def test_the_picture_reads_on_a_light_page_and_on_a_dark_one(histories):
     drawn, stored = picture(histories).decode(), (ROOT / "book" / "_static" / "readme.svg").read_text()
     for svg in (drawn, stored):

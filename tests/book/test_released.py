@@ -79,6 +79,7 @@ def test_a_use_makes_exactly_a_tenth_of_the_batch_wrong_and_touches_nothing_else
     assert renoised.noisy_labels.max() <= 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.1, 0.15, 0.5])
 def test_after_k_uses_the_fraction_of_wrong_labels_is_the_closed_form(noise, generator):
     problem = ReleasedCleaning(renoise=True, noise=noise)
@@ -91,6 +92,7 @@ def test_after_k_uses_the_fraction_of_wrong_labels_is_the_closed_form(noise, gen
     assert wrong_after(10_000, noise) == pytest.approx(0.9)
 
 
+@pytest.mark.slow
 def test_after_many_random_batches_too(generator):
     """A batch of B draws hits an image with probability q = 1 - (1 - 1/n)^int(noise B), then all is as above."""
     problem = ReleasedCleaning(renoise=True, batch_size=1000)
@@ -115,6 +117,7 @@ def test_a_run_begins_with_true_labels_and_can_be_repeated(renoised):
     assert torch.equal(first.state.y, second.state.y)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on_with_the_labels_it_had(renoised, tmp_path):
     whole = run(renoised, SOLVERS["SOBA"](), steps=6, every=2, progress=False)
     for steps in (4, 6):
@@ -131,6 +134,7 @@ def test_the_methods_have_the_settings_of_the_main_comparison():
         assert (method.options, method.problem) == (theirs[label].options, theirs[label].problem)
 
 
+@pytest.mark.slow
 def test_a_batch_of_one_gets_no_noise(generator):
     problem = ReleasedCleaning(renoise=True, batch_size=1)
     problem.start(generator)
@@ -142,6 +146,7 @@ def test_a_batch_of_one_gets_no_noise(generator):
 # Where upper batches come from
 
 
+@pytest.mark.slow
 def test_minus_zero_is_the_first_batch():
     """Blocks -0 .. -4 of the training file, cut into 60: exactly what "mixed" holds, in another order."""
     images = load_mnist().train_images.view(60, 1000, -1)
@@ -154,6 +159,7 @@ def test_minus_zero_is_the_first_batch():
     torch.testing.assert_close(brightness, expected, rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("upper_from", "training"), [("clean", 0), ("mixed", 1000), ("training", N)])
 def test_upper_batches_hold_training_images_with_their_noisy_labels(upper_from, training, generator):
     problem = ReleasedCleaning(upper_from=upper_from, batch_size=5)
@@ -177,6 +183,7 @@ def test_another_origin_is_refused():
 # Weights
 
 
+@pytest.mark.slow
 def test_an_averaged_loss_gives_every_image_the_same_gradient(correct, generator):
     averaged = ReleasedCleaning(averaged=True, batch_size=50)
     x, y = averaged.start(generator)
@@ -283,6 +290,7 @@ def test_a_step_taken_twice_is_twice_the_step():
 # Seeds, graphs
 
 
+@pytest.mark.slow
 def test_a_seed_that_seeds_nothing(correct):
     unseeded = ReleasedCleaning(unseeded=True, batch_size=50)
     torch.manual_seed(0)  # the global generator is left in a known state, and two runs still differ

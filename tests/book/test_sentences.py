@@ -98,6 +98,7 @@ def test_a_case_is_as_good_as_its_weakest_measure(runs):
     assert runs["D1"].verdict("stated") == Verdict.HOLDS  # delta 10 differs
 
 
+@pytest.mark.slow
 def test_rules_are_counted_and_drawn(runs):
     case = runs["F3"]
     rules = case.rules()

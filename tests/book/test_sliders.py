@@ -57,6 +57,7 @@ def test_the_page_holds_one_frame_for_each_place_of_the_sliders(two):
     assert '<img alt="A line with a = 0, b = 2."' in page
 
 
+@pytest.mark.slow
 def test_a_frame_over_the_first_one_is_the_picture(two):
     stored = two.frames()
     start, over = pixels(stored["start"]), pixels(stored["frames"][4])
@@ -89,6 +90,7 @@ def test_the_ground_of_every_frame_is_white():
     assert (pixels(explore(dim, told, message, a=choice([0.9, 0.95], "a")).frames()["start"])[0, :, :3] == 255).all()
 
 
+@pytest.mark.slow
 def test_nothing_is_random_and_nothing_is_fetched(two):
     pages = [two.page(two.frames()) for _ in range(2)]
     assert pages[0] == pages[1]
@@ -139,6 +141,7 @@ def notebook(monkeypatch, tmp_path):
     return SimpleNamespace(run=run, store=store, shell=shell)
 
 
+@pytest.mark.slow
 def test_where_nobody_can_ask_the_kernel_all_frames_are_drawn(notebook, two):
     page = notebook.run(two, live=False)
     assert len(data_of(page)["frames"]) == 6
@@ -155,6 +158,7 @@ def test_in_lab_only_the_first_picture_is_drawn(notebook):
     assert re.search(r'data-live="\w{32}"', page)
 
 
+@pytest.mark.slow
 def test_frames_of_the_file_stay_with_a_cell_that_is_the_same(notebook, two):
     notebook.store(notebook.run(two, live=False))
     kept = notebook.run(two, live=True)
@@ -163,6 +167,7 @@ def test_frames_of_the_file_stay_with_a_cell_that_is_the_same(notebook, two):
     assert data_of(notebook.run(two, live=True)) == data_of(kept)  # and after the next run, too
 
 
+@pytest.mark.slow
 def test_frames_of_another_cell_or_another_picture_do_not_stay(notebook, two):
     notebook.store(notebook.run(two, live=False))
     other = explore(lambda a, b: draw(a + 1, b), told, message, **two.sliders)  # as when a cell above was edited

@@ -17,6 +17,7 @@ BASELINES = {f"hyper-cleaning/baselines/0.{end}" for end in ("csv", "json")}  # 
 OTHERS = {"released/recorded.csv"} | COSTS | BASELINES  # ends of runs of the released code; what `make bench` measured
 
 
+@pytest.mark.slow
 def test_every_file_is_that_of_a_run():
     files = {
         str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts

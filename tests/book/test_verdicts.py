@@ -35,6 +35,7 @@ def test_the_marks_end_with_the_budget_and_leave_out_the_start():
     assert (marks[0], marks[-1]) == (2.0, 60.0)
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_claim_with_its_verdict(capsys):
     assert main(["verdicts", "hyper-representation"]) == 0
     printed = capsys.readouterr().out

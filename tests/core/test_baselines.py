@@ -80,6 +80,7 @@ def test_the_bias_of_a_penalty_is_of_order_one_over_the_multiplier():
     assert gaps[1] / gaps[2] == pytest.approx(2, rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["F2SA", "F3SA"])
 def test_the_penalty_methods_report_v(name):
     problem = Quadratic(seed=2)
@@ -356,6 +357,7 @@ def test_coasting_belongs_to_the_released_code():
         SOLVERS["PZOBO-S"](coasting=True)
 
 
+@pytest.mark.slow
 def test_the_released_pzobo_has_unit_directions_in_each_block(generator):
     problem = Quadratic(dim_x=5)
     problem.x_blocks = (2, 3)

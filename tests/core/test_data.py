@@ -39,6 +39,7 @@ def test_a_missing_file_is_named(copy, name):
         load_mnist(copy)
 
 
+@pytest.mark.slow
 def test_a_truncated_file_is_named(copy):
     path = copy / "t10k-images-idx3-ubyte.gz"
     path.write_bytes(path.read_bytes()[:1000])
@@ -52,6 +53,7 @@ def test_a_truncated_file_is_named(copy):
         load_mnist(copy)
 
 
+@pytest.mark.slow
 def test_an_altered_file_is_named(copy):
     path = copy / "train-labels-idx1-ubyte.gz"
     content = bytearray(gzip.decompress(path.read_bytes()))

@@ -251,6 +251,7 @@ def test_products_are_linear_symmetric_and_adjoint(u, v, a, seed):
     torch.testing.assert_close(w @ J(v), v @ (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(v=vectors, seed=st.integers(0, 20))
 def test_finite_differences_are_odd_in_v(v, seed):
     problem = LogCosh(seed=seed)

@@ -132,6 +132,7 @@ def test_defaults_make_real_progress_under_noise(name):
     assert history.hypergradient_norm.iloc[-1] < history.hypergradient_norm.iloc[0] / factor
 
 
+@pytest.mark.slow
 def test_full_batches_are_the_whole_data():
     problem = HyperCleaning(batch_size=10)
     solver = SOLVERS["AID-FP"](inner=2, K=2, full=True, alpha=0.1, beta=0.1)

@@ -61,6 +61,7 @@ def test_the_check_takes_nothing_from_the_randomness_of_the_run():
     assert torch.equal(torch.get_rng_state(), everywhere)
 
 
+@pytest.mark.slow
 def test_a_run_without_gradients_around_it_is_the_same_run():
     problem = LogCosh(noise=1.0)
     plain = run(problem, "FdeHBO", steps=5, progress=False).state

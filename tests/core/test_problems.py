@@ -85,6 +85,7 @@ def test_lenet_has_the_dimensions_of_the_paper(representation, generator):
     assert torch.equal(y, torch.zeros_like(y))
 
 
+@pytest.mark.slow
 def test_the_split_of_the_released_code_and_the_held_out_one(representation):
     sizes = {"upper": 60000, "lower": 10000, "selection": 10000}
     assert {k: len(s.targets) for k, s in representation.sets.items()} == sizes
@@ -129,6 +130,7 @@ def test_the_start_depends_on_the_generator_only(representation):
     assert not torch.equal(starts[0], starts[2])
 
 
+@pytest.mark.slow
 def test_the_head_starts_at_zero_or_as_pytorch_would(representation):
     x, y = HyperRepresentation(zero_head=False).start(torch.Generator().manual_seed(5))
     same_x, zeros = representation.start(torch.Generator().manual_seed(5))
@@ -155,6 +157,7 @@ def test_lenet_directions_agree_exact_and_by_finite_differences(representation, 
         assert (a - b).norm() <= 2e-3 * a.norm()
 
 
+@pytest.mark.slow
 def test_the_ridge_makes_the_lower_level_strongly_convex(representation, generator):
     """Adding one vector to all ten rows of a softmax head changes nothing: flat, unless there is a ridge."""
     x, y = representation.start(generator)
@@ -279,6 +282,7 @@ def test_fmbo_cleans_when_the_outer_step_is_large(cleaning):
     assert last.sigma_noisy < last.sigma_clean
 
 
+@pytest.mark.slow
 def test_the_oracle_gives_mislabelled_images_no_weight(cleaning, generator):
     oracle = HyperCleaning(noise=0.1, seed=0, oracle=True)
     x, y = oracle.start(generator)

@@ -191,6 +191,7 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done_and_the_resumed_run_is_bit_equal(tmp_path):
     path = tmp_path / "run.ckpt"
     whole = run(quadratic(), FdeHBO(), 2, steps=60, every=7, progress=False)

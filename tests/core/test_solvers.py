@@ -123,6 +123,7 @@ def test_fmbo_with_eta_one_is_soba_with_projection(noise):
         torch.testing.assert_close(after.v, free.v * min(1.0, 0.5 / free.v.norm().item()))
 
 
+@pytest.mark.slow
 @pytest.mark.checks("abstract:single-loop", "contributions:bounded-v")
 @pytest.mark.parametrize("Method", MOMENTUM)
 def test_v_never_leaves_the_ball(Method):
@@ -274,6 +275,7 @@ def test_step_is_pure_and_repeatable(name):
         solver.alpha = 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["FdeHBO", "FMBO", "SOBA"])
 def test_noiseless_quadratic_is_solved_to_the_closed_form(name):
     problem = Quadratic()

@@ -13,6 +13,7 @@ from bilevel_core.schedules import at
 from core.families import LogCosh, Penalties, minimised
 
 
+@pytest.mark.slow
 def test_power_iteration_finds_the_largest_eigenvalue_with_and_without_second_derivatives():
     problem = LogCosh()
     y, batch = problem.y0, problem.full().lower
@@ -41,6 +42,7 @@ def test_what_is_measured_is_what_the_quadratic_has():
     assert found.noise < 1e-12
 
 
+@pytest.mark.slow
 def test_noise_is_the_standard_deviation_of_a_draw():
     """Of the Quadratic's linear terms: noise for each of its dimensions, beside what its scale adds."""
     problem = Quadratic(noise=0.5, dim_x=40)
@@ -57,6 +59,7 @@ def test_it_needs_no_second_derivatives_and_costs_what_it_says():
     assert f"{calls.gradients} gradients" in suggest.__doc__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_method_gets_options_that_it_takes_and_that_say_why(name):
     problem = LogCosh(noise=0.3)
@@ -74,6 +77,7 @@ def test_every_method_gets_options_that_it_takes_and_that_say_why(name):
     assert moved.x.isfinite().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["FdeHBO", "stocBiO"])
 @pytest.mark.parametrize("scale", [1e-2, 1e2])
 def test_steps_follow_the_scale_of_the_lower_level(name, scale):
@@ -184,6 +188,7 @@ def test_delta_suits_the_precision(dtype):
     assert moved == pytest.approx(torch.finfo(dtype).eps ** (1 / 3) * max(1.0, y.norm().item()), rel=0.1)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_measured_keeps_its_default():
     class Flat(Quadratic):
         def lower(self, x, y, batch):

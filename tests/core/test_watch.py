@@ -45,6 +45,7 @@ class Reweighting(BilevelProblem):
         return (weights[labels] * losses).mean() + 0.01 * (y @ y)
 
 
+@pytest.mark.slow
 def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
     (sentence,) = told(noisy(), FMBO(r_v=0.01))
     assert "||v|| = r_v = 0.01 at 100% of the rows" in sentence
@@ -53,6 +54,7 @@ def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
         assert len(told(noisy(dtype=precise), FMBO(r_v=0.013))) == 1
 
 
+@pytest.mark.slow
 def test_the_share_of_the_rows_decides():
     """v is inside its ball at first, and on its sphere later: too few rows, until the early ones weigh little."""
     solver = FMBO(r_v=2.0, lam=0.02, eta=1.0, alpha=1e-6)
@@ -60,6 +62,7 @@ def test_the_share_of_the_rows_decides():
     assert told(noisy(), FMBO(r_v=0.01), every=100) == ()  # one row is no share
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [10, 300])
 def test_a_norm_that_grows_without_end_is_told(every):
     """Also if there are no rows between the first and the last."""
@@ -71,6 +74,7 @@ def test_a_norm_that_grows_without_end_is_told(every):
     assert "eta_series is too large" in sentence
 
 
+@pytest.mark.slow
 def test_exponential_growth_is_told_before_it_is_huge():
     """y_0 = y* and H = 3 I, so that v - v* is multiplied by 1 - 3 lam = -1.1 a step, from a small v*."""
     problem = Quadratic(mu=3.0, rho=0.0)
@@ -152,6 +156,7 @@ def test_an_x_on_its_way_is_told_if_the_loss_falls_with_it(way, losses, warned):
         assert "loss fell from 1.5 to 1, and x came 50% further from x_0; take more steps, or a larger alpha" in told[0]
 
 
+@pytest.mark.slow
 def test_the_cures_of_an_x_on_its_way_are_more_steps_and_a_larger_alpha():
     def said(steps, alpha):
         return told(Quadratic(), SOBA(alpha=alpha, beta=0.3, lam=0.3), steps)
@@ -173,6 +178,7 @@ def test_a_saturated_x_is_told_and_a_large_one_is_not():
     assert not any("saturated" in sentence for sentence in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_delta_in_the_rounding_is_told():
     (sentence,) = [s for s in told(noisy(dtype=torch.float32), FdeHBO(delta=1e-9)) if "delta" in s]
     assert "delta = 1e-09 is too small for torch.float32" in sentence
@@ -194,6 +200,7 @@ def test_divergence_is_told_with_its_step_and_the_variable():
     assert all(z.isfinite().all() for z in (result.state.x, result.state.y, result.state.v))
 
 
+@pytest.mark.slow
 def test_warnings_are_told_below_the_bar_and_not_without_it(capsys):
     loud = run(noisy(), FMBO(r_v=0.01), steps=100)
     shown = capsys.readouterr().err
@@ -203,6 +210,7 @@ def test_warnings_are_told_below_the_bar_and_not_without_it(capsys):
     assert quiet.warnings == loud.warnings
 
 
+@pytest.mark.slow
 def test_a_resumed_run_says_the_same(tmp_path):
     solver, options = FMBO(r_v=0.01), {"steps": 60, "every": 5, "progress": False}
     part = run(Ticking(30, interrupt), solver, **options, checkpoint=tmp_path / "run.ckpt")
@@ -256,6 +264,7 @@ def test_a_cold_start_that_is_worse_is_told(factor, warned):
     assert all("upper_loss is 2 at the y of the run and 3 with y fitted afresh" in sentence for sentence in sentences)
 
 
+@pytest.mark.slow
 def test_what_a_refit_says_is_said_by_the_run(monkeypatch):
     stuck = SimpleNamespace(warnings=("the refit did not converge",), numbers={})
     monkeypatch.setattr("bilevel_core.runner.cold_start", lambda *given: stuck)

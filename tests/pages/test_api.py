@@ -69,6 +69,7 @@ def test_every_example_belongs_to_a_public_name():
     assert sorted(EXAMPLES.keys() - NAMES.keys()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_examples_of_a_page_run(page, capsys):
     failed, _ = doctest.testfile(str(page), module_relative=False)

@@ -60,6 +60,7 @@ def test_the_page_lists_every_room_of_the_library_and_nothing_that_is_not_there(
     assert {path.name for path in rooms if path not in listed} == {"__init__.py"}
 
 
+@pytest.mark.slow
 def test_the_picture_shows_every_import_and_says_when_one_points_up():
     rooms, arrows = house.house()
     assert house.upward(rooms, arrows) == []

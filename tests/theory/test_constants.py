@@ -57,6 +57,7 @@ def test_no_coefficient_is_positive_with_the_corrected_constants(p, method, t):
     assert max(balances(p, corrected(p, method), t).values()) < ROUNDING
 
 
+@pytest.mark.slow
 @given(constants_of_problems(), st.sampled_from(METHODS), st.floats(1, 1e6))
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_with_the_corrected_constants_every_condition_holds_and_a_larger_w_does_no_harm(p, method, larger):

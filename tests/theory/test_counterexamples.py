@@ -86,6 +86,7 @@ def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
 # The radius: th:main, th:hessianfree
 
 
+@pytest.mark.slow
 @pytest.mark.checks("th:main", "results:radius")
 @pytest.mark.parametrize(("r_v", "x", "slope"), [(0.01, 2.797, 0.09), (0.1, -2.451, 0.0)])
 def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(r_v, x, slope):
@@ -188,6 +189,7 @@ def test_with_the_square_of_C_fy_the_solution_moves_faster_than_allowed():
     assert right.holds()
 
 
+@pytest.mark.slow
 @given(instances())
 def test_the_square_of_C_fy_is_too_small_exactly_when_C_fy_is_below_one(instance):
     problem, at, other, _ = instance

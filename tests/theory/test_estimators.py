@@ -17,30 +17,35 @@ from theory.instances import instances, powers, steps
 etas = powers(-3, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:B", "contributions:ball")
 @given(instances())
 def test_the_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_ball(instance):
     assert statements.surrogate_variance(instance.problem, instance.at).holds()
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:errorg", "lm:errorg_free")
 @given(steps(), etas)
 def test_the_error_of_the_lower_gradient_estimate_shrinks(step, eta):
     assert statements.lower_error(*step, eta).holds()
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:errorf")
 @given(steps(), etas)
 def test_the_error_of_the_hypergradient_estimate_shrinks(step, eta):
     assert statements.upper_error(*step, eta).holds()
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:errorR")
 @given(steps(), etas)
 def test_the_error_of_the_linear_system_estimate_shrinks(step, eta):
     assert statements.helper_error(*step, eta).holds()
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:errorf", "lm:errorg", "lm:errorR")
 @given(steps(), etas)
 def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
@@ -48,6 +53,7 @@ def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
         assert check.holds(), name
 
 
+@pytest.mark.slow
 @pytest.mark.checks(
     "prop:HFetf", "prop:hfetR", "lm:errorf_free", "lm:errorR_free", "results:proposition-1", "results:proposition-2"
 )
@@ -79,6 +85,7 @@ def test_how_many_times_more_than_needed_the_paper_charges_for_a_move(moving, lo
     assert free == pytest.approx(upper * sharp["x"] + 4 * b + 16 * b**2)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:B")
 @given(steps(), etas)
 def test_without_averaging_the_past_the_new_error_is_the_plain_variance(step, eta):

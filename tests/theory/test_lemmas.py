@@ -75,6 +75,7 @@ def test_the_truth_of_the_family_is_that_of_the_library(generator):
     assert problem.g_y(x, problem.y_star(x)).mean(0).norm() < 1e-13 * problem.constants.L
 
 
+@pytest.mark.slow
 @given(instances())
 def test_the_constants_by_formula_are_never_exceeded(instance):
     """Assumptions 1 and 2 for every sample: each quotient of differences stays below its constant."""
@@ -94,6 +95,7 @@ def test_the_constants_by_formula_are_never_exceeded(instance):
 # v* and the ball
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:boundofv")
 @given(instances())
 def test_v_star_lies_in_the_ball_of_radius_root_of_C_fy_over_mu(instance):
@@ -115,6 +117,7 @@ def test_projection_may_lead_away_from_a_point_outside_the_ball():
     assert check == pytest.approx((2.0, 1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @given(instances())
 def test_v_star_is_lipschitz(instance):
@@ -139,12 +142,14 @@ def test_the_constants_of_v_star_are_sharp(mu):
 # lm:boundofgradf and lm:3ieq
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:boundofgradf", "contributions:ball")
 @given(instances())
 def test_the_surrogate_is_lipschitz_while_v_is_in_the_ball(instance):
     assert statements.surrogate_moves(instance.problem, instance.at, instance.other).holds()
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:3ieq")
 @given(instances())
 def test_the_three_inequalities_hold_with_roots_and_at_v_star(instance):
@@ -165,6 +170,7 @@ def test_the_constants_of_the_three_inequalities_are_sharp():
 # Finite differences
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:boundofeJH", "contributions:ball", "algorithms:dimension")
 @given(instances(), powers(-3, 1))
 def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_derivative(instance, delta):
@@ -250,6 +256,7 @@ def test_the_objective_descends_up_to_the_errors_of_x_y_and_v(step, longer):
     assert statements.function_descent(problem, far).holds(1e-8)  # for every alpha
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:yy", "lm:yy_free")
 @given(steps(), powers(-3, 2), powers(-3, 2), powers(-1, 3))
 def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta, longer):
@@ -278,6 +285,7 @@ def test_what_the_descent_of_v_charges_for_a_moving_y_is_at_most_twice_too_much(
     assert sharpness(statements.helper_descent(problem, step, gamma=1e9, delta=1.0)) == pytest.approx(1 / 2, rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @given(steps(), powers(-3, 2), powers(-3, 2))
 def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta):

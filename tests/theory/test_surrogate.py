@@ -17,6 +17,7 @@ from theory.instances import instances, powers, steps
 deltas = powers(-3, 1)
 
 
+@pytest.mark.slow
 @given(instances(), powers(-2, 1))
 def test_the_direction_seen_through_differences_is_a_gradient(instance, delta):
     problem, at, _, _ = instance
@@ -27,6 +28,7 @@ def test_the_direction_seen_through_differences_is_a_gradient(instance, delta):
     torch.testing.assert_close(gradient, seen, rtol=1e-8, atol=1e-10 + 10 * room)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("th:hessianfree")
 @given(instances(), deltas)
 def test_the_surrogate_is_as_convex_and_as_smooth_as_the_linear_system(instance, delta):
@@ -47,6 +49,7 @@ def test_the_surrogate_has_its_minimiser_in_the_same_ball_and_nearby(instance, d
     assert statements.shift_of_v(problem, x, y, delta).holds(slack=room)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("lm:boundofgradf")
 @given(instances(), deltas)
 def test_the_hypergradient_through_differences_is_lipschitz_with_the_same_constant(instance, delta):
@@ -68,6 +71,7 @@ def test_delta_enters_only_as_a_bias_of_the_hypergradient(instance, delta):
     assert settled.holds(1e-8, room)
 
 
+@pytest.mark.slow
 @pytest.mark.checks("th:hessianfree", "lm:errorf_free", "lm:errorR_free")
 @given(steps(), powers(-3, 0), deltas)
 def test_measured_against_their_own_mean_the_errors_shrink_with_no_term_in_delta(step, eta, delta):

@@ -59,6 +59,7 @@ def test_what_is_not_calibrated_is_told(timed):
     assert sweep(timed, "full", ["quiet"])  # which has its steps
 
 
+@pytest.mark.slow
 def test_time_becomes_steps_and_is_read_back_as_time(timed, folder, clock):
     calibrate(timed, rounds=3, progress=False)
     stored = load(timed).calibration
@@ -94,6 +95,7 @@ def test_what_comes_later_has_the_cost_of_its_method_or_is_scaled_to_the_first_c
     assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 def test_real_costs_are_in_order_and_say_with_what(small):
     path = calibrate(small, rounds=3, progress=False)
     stored = json.loads(path.read_text())
@@ -104,6 +106,7 @@ def test_real_costs_are_in_order_and_say_with_what(small):
     assert {"cpu", "versions", "commit", "threads"} <= stored.keys()
 
 
+@pytest.mark.slow
 def test_equivalents_are_of_batches_of_one_size(write, folder, clock):
     """Of three methods with the same counts, one has twice the batch and one uses the whole data."""
     path = write(

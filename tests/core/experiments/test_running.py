@@ -25,6 +25,7 @@ def content(folder):
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.csv"))}
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_done_again_unless_its_settings_changed(write, folder):
     runs = sweep(write(), "full", ["main"])
     assert len(reproduce(runs, folder, progress=False)) == 6
@@ -160,6 +161,7 @@ def test_without_git_there_is_no_commit(monkeypatch):
     running.commit.cache_clear()
 
 
+@pytest.mark.slow
 def test_a_stored_run_is_verified_by_doing_its_beginning_again(small, folder, monkeypatch):
     runs = sweep(small, "full", ["main"])
     reproduce(runs, folder, progress=False)

@@ -9,6 +9,7 @@ import torch
 from bilevel_core.experiments import read, reproduce, sweep
 
 
+@pytest.mark.slow
 def test_every_run_is_stored_with_all_that_is_known_of_it(small, folder):
     runs = sweep(small, "full", ["main"])
     reproduce(runs, folder, progress=False)
@@ -29,6 +30,7 @@ def test_every_run_is_stored_with_all_that_is_known_of_it(small, folder):
     assert not list(folder.rglob("*.ckpt*"))
 
 
+@pytest.mark.slow
 def test_what_was_stored_is_read_in_the_order_of_the_file(small, folder):
     reproduce(sweep(small, "full"), folder / "small" / "full", progress=False)
     table = read(small, folder)
@@ -59,6 +61,7 @@ def test_without_results_it_is_told_how_to_make_them(small, folder):
         read(small, folder)
 
 
+@pytest.mark.slow
 def test_a_damaged_result_is_not_taken_for_a_whole_one(small, folder):
     runs = sweep(small, "full", ["main"], ["SOBA"])
     reproduce(runs, folder, progress=False)
