@@ -15,6 +15,8 @@ AXES = {
     "gradients": "gradient evaluations",
     "samples": "samples drawn",
     "step": "steps",
+    "equivalents": "gradient equivalents",
+    "seconds": "calibrated seconds, one thread",
 }
 NAMES = {
     "upper_loss": "outer loss", "upper_accuracy": "outer accuracy", "test_accuracy": "test accuracy",
@@ -80,17 +82,19 @@ def bars(values: pd.DataFrame, label: str, title: str, reference: float | None =
         return figure
 
 
-def order_after(table: pd.DataFrame, column: str, seconds: float) -> pd.Series:
-    """The mean over the seeds of each method after some CPU seconds, the best first."""
-    values = at_marks(table, "cpu_seconds", column, [seconds])[seconds]
+def order_after(table: pd.DataFrame, column: str, at: float, axis: str = "cpu_seconds") -> pd.Series:
+    """The mean over the seeds of each method at a place of the axis, the best first."""
+    values = at_marks(table, axis, column, [at])[at]
     return values.groupby("label").mean().sort_values(ascending=column.endswith("loss"))
 
 
-def standings(table: pd.DataFrame, column: str, seconds: float, limits: tuple[float, float]) -> Figure:
-    """Where every run stands after some CPU seconds: a lane for each method, a dot for each seed, best mean on top."""
-    values = at_marks(table, "cpu_seconds", column, [seconds])[seconds]
+def standings(
+    table: pd.DataFrame, column: str, at: float, limits: tuple[float, float], axis: str = "cpu_seconds"
+) -> Figure:
+    """Where every run stands at a place of the axis: a lane for each method, a dot for each seed, best mean on top."""
+    values = at_marks(table, axis, column, [at])[at]
     solvers = dict(zip(table.label, table.solver, strict=True))
-    order = order_after(table, column, seconds)[::-1]
+    order = order_after(table, column, at, axis)[::-1]
     with house_style():
         figure, axes = panels(height=1.2 + 0.36 * len(order))
         for lane, label in enumerate(order.index):

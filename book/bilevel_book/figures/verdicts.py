@@ -1,6 +1,7 @@
 """Sentences of the paper with the intervals that decide them, under a rule that the reader chooses."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.protocol.sentences import TRACKS, Case
-from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.protocol.verdict import MARGIN, WORST_FIRST, Verdict
 from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
 
 MARKS = {  # colour, mark, filled: a word can be told without its colour
@@ -27,20 +28,46 @@ def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
     Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
     if none is given.
     """
-    tracks = [track for track in TRACKS if any(track in case.tracks for case in cases)]
-    tables = {track: _lines(cases, track, axis, margin) for track in tracks}
+    tables = {track: _lines(cases, track, axis, margin) for track in tracks_of(cases)}
+    return _panels(tables, margin, title, lambda row: f"{row.id}: {row.rival}, {row.measure}")
+
+
+def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> Figure:
+    """As `forest`, with a line for each sentence and measure: the rival that decides. Its verdict stands beside it."""
+    tables = {track: _deciding(_lines(cases, track, axis, margin)) for track in tracks_of(cases)}
+    figure = _panels(tables, margin, "", lambda row: f"{row.id}, {row.measure} ({row.rival})")
+    for panel, track in zip(figure.axes, tables, strict=True):
+        panel.set_xlim(0.25, 4)  # those that are far ahead decide nothing
+        panel.set_xticks([0.3, 0.5, 1, 2, 3], ["0.3", "0.5", "1", "2", "3"])
+        words = {case.id: case.verdict(track, axis, margin) for case in cases if track in case.tracks}
+        for line, identifier in enumerate(tables[track].id):
+            panel.text(1.02, line, words[identifier], transform=panel.get_yaxis_transform(), va="center", fontsize=9)
+    return figure
+
+
+def tracks_of(cases: Sequence[Case]) -> list[str]:
+    return [track for track in TRACKS if any(track in case.tracks for case in cases)]
+
+
+def _panels(tables: dict[str, pd.DataFrame], margin: float, title: str, name: Callable[[Any], str]) -> Figure:
     rows = [len(table) for table in tables.values()]
     with house_style():
         figure, axes = panels(
-            len(tracks), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
+            len(tables), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
         )
         for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
-            names = [f"{row.id}: {row.rival}, {row.measure}" for row in table.itertuples()]
-            intervals(panel, table, names, margin)
+            intervals(panel, table, [name(row) for row in table.itertuples()], margin)
             panel.set_title(TRACKS[track])
         figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         axes[-1, 0].set_xlabel("ratio, praised / rival")
         return figure
+
+
+def _deciding(table: pd.DataFrame) -> pd.DataFrame:
+    """Of the rivals of a sentence and measure the one with the worst word, and of those the furthest ahead."""
+    ranked = table.assign(rank=table.verdict.map(lambda word: -WORST_FIRST.index(Verdict(word))))
+    ranked = ranked.sort_values(["rank", "mean"], kind="stable", na_position="first")
+    return ranked.groupby(["id", "measure"], sort=False).tail(1).sort_index().reset_index(drop=True)
 
 
 def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:

@@ -1,0 +1,28 @@
+"""FMBO against FMBO, from the stored runs: a protocol that finds a winner there is broken."""
+
+import pytest
+
+from bilevel_book.protocol import itself
+from bilevel_book.protocol.itself import against_itself
+from bilevel_book.protocol.sentences import complete
+from bilevel_book.protocol.verdict import Verdict
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("track", ["stated", "tuned"])
+def test_a_method_is_neither_ahead_of_itself_nor_behind(track):
+    found = against_itself("hyper-cleaning", track)
+    assert len(found) == 6  # three measures, two horizons
+    assert set(found.n) == {10}
+    assert set(found.verdict) <= {Verdict.ALIKE, Verdict.UNDECIDED}
+
+
+@pytest.mark.slow
+def test_it_would_be_told_from_one_that_ends_a_tenth_higher(monkeypatch):
+    def higher(experiment, group):
+        runs = complete(experiment, group)
+        return runs.assign(train_loss=runs.train_loss * 1.1) if group == "again_tuned" else runs
+
+    monkeypatch.setattr(itself, "complete", higher)
+    found = against_itself("hyper-cleaning", "tuned")
+    assert set(found.verdict[found.measure == "lower"]) == {Verdict.HOLDS}
