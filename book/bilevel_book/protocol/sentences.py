@@ -8,7 +8,7 @@ for case in cases("hyper-cleaning"):
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,15 @@ class Case:
     says: str
     first: str
     tracks: Mapping[str, Track]
+    _compared: dict[tuple[str, str], list[pd.DataFrame]] = field(default_factory=dict, repr=False, compare=False)
 
     def _decided(self, track: str, axis: str | None, margin: float) -> list[tuple[Sentence, pd.DataFrame]]:
         chosen = self.tracks[track]
+        key = track, axis or chosen.axis
+        if key not in self._compared:  # the same for every margin
+            self._compared[key] = [compare(chosen.runs, sentence, key[1]) for sentence in chosen.sentences]
         return [
-            (sentence, decide(compare(chosen.runs, sentence, axis or chosen.axis), margin))
-            for sentence in chosen.sentences
+            (each, decide(table, margin)) for each, table in zip(chosen.sentences, self._compared[key], strict=True)
         ]
 
     def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
