@@ -48,7 +48,7 @@ def test_the_play_button_walks_to_the_end_and_stops(window):
 DOOR = """card => {
     card.scrollIntoView({ block: "center" })
     const { x, y, width, height } = card.getBoundingClientRect()
-    return document.elementFromPoint(x + width / 2, y + height / 2).closest("a").href.split("#")[0]
+    return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href.split("#")[0]
 }"""
 
 
