@@ -38,7 +38,7 @@ check: lint
 	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser" --durations=10 --durations-min=1
 
 test: lint $(BOOK)
-	BILEVEL_BOOK_LIVE=1 $(RUN) -m pytest tests chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS)
+	$(RUN) -m pytest tests chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS)
 
 # make lab ARGS="--port=9000" passes options on to jupyter-lab.
 lab: $(SETUP)
