@@ -19,10 +19,8 @@ JOBS ?= 1
 export OMP_NUM_THREADS = 1
 # Modules are compiled once, not in each of the hundred processes that the tests start.
 unexport PYTHONDONTWRITEBYTECODE
-# Three for two cores: they wait for browsers, kernels and clusters. The longest chapters come first.
+# Three for two cores: they wait for browsers, kernels and clusters.
 WORKERS ?= 3
-LONGEST := $(wildcard chapters/08_*.ipynb chapters/09_*.ipynb chapters/10_*.ipynb)
-CHAPTERS := $(LONGEST) $(filter-out $(LONGEST),$(wildcard chapters/*.ipynb))
 
 .PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce release cover clean
 .DEFAULT_GOAL := book
@@ -40,8 +38,7 @@ check: lint
 	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser" --durations=10 --durations-min=1
 
 test: lint $(BOOK)
-	$(RUN) -m pytest tests -p no:nbval -n $(WORKERS)
-	BILEVEL_BOOK_LIVE=1 $(RUN) -m pytest $(CHAPTERS) --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(RUN) -m pytest tests chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS)
 
 # make lab ARGS="--port=9000" passes options on to jupyter-lab.
 lab: $(SETUP)

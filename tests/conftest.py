@@ -12,8 +12,8 @@ sys.modules["rfc3987_syntax"] = None
 
 torch.set_num_threads(1)
 
-# Ranks, a server, wheels and judged claims are made once.
-TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py", "test_ledger.py")
+# Ranks, a server, wheels and judged claims are made once; the cells of a chapter share a kernel.
+TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py", "test_ledger.py", ".ipynb")
 
 # Derandomised: a test that passes here passes in CI. Deadlines would time the machine, not the code.
 settings.register_profile("book", deadline=None, derandomize=True, max_examples=60)
@@ -32,6 +32,15 @@ def pytest_xdist_make_scheduler(config, log):
             return file if file.endswith(TOGETHER) else nodeid
 
     return Scheduler(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """The kernel of a chapter, and nothing else, leaves the frames of sliders undrawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.path.suffix == ".ipynb":
+            patch.setenv("BILEVEL_BOOK_LIVE", "1")
+        return (yield)
 
 
 @pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from bilevel_book import doctor
+from pages.visit import PAGES
 
 CHROMIUM = doctor.browser()
 
@@ -28,3 +29,16 @@ def browser(missing):
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def window(browser, missing):
+    """Offline, with touch, and open as long as the tests of a file: a new window costs as much as a small page."""
+    if not PAGES:
+        missing("the book is not built: run `make book`")
+    context = browser.new_context(has_touch=True)
+    context.set_offline(True)
+    context.set_default_timeout(180_000)  # a busy machine is no mistake of the page
+    context.new_page()  # a window without a tab closes
+    yield context
+    context.close()

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from bilevel_core import __version__
-from pages.test_browser import DESKTOP, HTML, PHONE, Visit, barriers
+from pages.visit import DESKTOP, HTML, PHONE, Visit, barriers
 from workshop import site
 
 pytestmark = pytest.mark.browser
@@ -29,8 +29,8 @@ def versions(tmp_path_factory, missing):
     return folder / "site"
 
 
-def test_a_reader_changes_the_version_and_stays_on_the_page_if_it_is_there(browser, versions):
-    with Visit(browser, viewport=DESKTOP) as visit:
+def test_a_reader_changes_the_version_and_stays_on_the_page_if_it_is_there(window, versions):
+    with Visit(window, reduced_motion="reduce") as visit:
         page = visit.page
         page.goto((versions / "dev" / "book" / "teaching.html").as_uri())
         assert page.locator(".versions").inner_text() == "Version in development"  # the others are folded

@@ -1,0 +1,181 @@
+"""What a reader does on a page of the built book: plays, opens, hovers, answers, filters, gets lost."""
+
+import pytest
+
+from pages.visit import CHAPTERS, HTML, LIGHT, PAGES, PHONE, ROOT, Visit, awake, barriers
+
+pytestmark = pytest.mark.browser
+
+
+def test_tables_keep_what_matters_in_view_on_a_phone(window):
+    with Visit(window, viewport=PHONE) as visit:
+        page = visit.open("book/notation.html")
+        cells = page.locator("table td:has(p:not(:empty))")
+        edges = cells.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
+        assert len(edges) > 60  # every cell that says something
+        assert max(edges) <= 390
+        assert cells.nth(1).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
+        page = visit.open("chapters/10_hyper_cleaning.html")
+        block = page.locator(".text_html:has(table.dataframe)").first
+        loss = block.locator("th", has_text="train_loss").bounding_box()
+        assert loss["x"] + loss["width"] <= 390
+        block.evaluate("one => one.scrollTo(1000, 0)")
+        page.wait_for_function("document.querySelector('.text_html:has(table.dataframe)').dataset.more === 'left'")
+        first = block.locator("tbody th").first.bounding_box()
+        assert 0 <= first["x"] < 30  # the name of the row stays
+
+
+def test_the_play_button_walks_to_the_end_and_stops(window):
+    with Visit(window) as visit:
+        page = visit.open(LIGHT)
+        figure = page.locator("figure.explore").first
+        awake(figure)
+        slider, button = figure.locator("input"), figure.locator("button")
+        assert button.get_attribute("aria-label") == f"Play {figure.locator('label span').inner_text()}"
+        slider.focus()
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        button.click()
+        assert button.inner_text() == "⏸"
+        page.wait_for_function("document.querySelector('figure.explore button').textContent === '▶'")
+        assert slider.input_value() == slider.get_attribute("max")
+        button.click()  # from the end it starts again
+        page.wait_for_function("document.querySelector('figure.explore input').value === '1'")
+
+
+# Where a click into the middle of a card leads.
+DOOR = """card => {
+    card.scrollIntoView({ block: "center" })
+    const { x, y, width, height } = card.getBoundingClientRect()
+    return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href.split("#")[0]
+}"""
+
+
+def test_the_doors_of_the_front_page_open(window):
+    with Visit(window) as visit:
+        page = visit.open("book/index.html")
+        doors = page.locator(".sd-card")
+        ways = {doors.nth(i).evaluate(DOOR) for i in range(doors.count())}
+        assert len(ways) == 4  # to study, to teach, to do research, to solve a problem
+        assert ways < {(HTML / name).as_uri() for name in PAGES if name != "book/index.html"}
+        doors.last.click()
+        page.wait_for_url(lambda url: url.split("#")[0] in ways)
+        assert page.locator("h1").first.inner_text()
+        assert visit.requests == []
+
+
+def test_solutions_open_on_click_and_folds_with_a_key_and_say_what_is_in_them(window):
+    with Visit(window) as visit:
+        page = visit.open(LIGHT)
+        solution = page.locator(".solution.dropdown").first
+        inside = solution.locator("p").last
+        assert not inside.is_visible()
+        solution.locator("button, summary").first.click()
+        inside.wait_for(state="visible")
+
+        fold = page.locator("details.hide").first
+        words = fold.locator("summary p").first.inner_text()
+        assert "Toggle hidden" not in fold.locator("summary").aria_snapshot()
+        assert words in fold.locator("summary").aria_snapshot()
+        assert not fold.locator("pre").first.is_visible()
+        fold.locator("summary").focus()
+        page.keyboard.press("Enter")
+        assert fold.locator("pre").first.is_visible()
+
+
+def hovered(page, link):
+    """What appears over a link, mathematics rendered."""
+    page.mouse.move(0, 0)
+    page.wait_for_selector(".tippy-content", state="detached")
+    link.hover()
+    page.wait_for_selector(".tippy-content")
+    page.wait_for_function(
+        "(t => t.querySelectorAll('.math').length === t.querySelectorAll('mjx-container').length)"
+        "(document.querySelector('.tippy-content'))"
+    )
+    return page.locator(".tippy-content")
+
+
+def test_a_term_says_what_it_means_and_leads_to_the_glossary(window):
+    with Visit(window) as visit:
+        page = visit.open(CHAPTERS[0])
+        term = page.locator("a.glossary-term", has_text="hypergradient")
+        assert term.count() == 1
+        assert "It has a direct term and a term through the answer" in hovered(page, term).inner_text()
+        page.mouse.move(0, 0)
+        page.wait_for_selector(".tippy-content", state="detached")
+        term.focus()  # a keyboard sees it, too
+        page.wait_for_selector(".tippy-content")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/glossary.html#term-hypergradient")
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+def test_equations_theorems_and_citations_are_shown_on_hovering(window):
+    with Visit(window) as visit:
+        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
+        theorem = page.locator(".proof").first.get_attribute("id")
+        for link, inside in {
+            "a.reference[href^='#equation-']": "div.math mjx-container",
+            f"a.reference[href='#{theorem}']": f"#{theorem} mjx-container",
+            "a.reference[href*='bibliography.html#']": ".citation",
+        }.items():
+            shown = hovered(page, page.locator(f"article {link}").first)
+            assert shown.locator(inside).count() >= 1, link
+        assert (visit.requests, visit.complaints) == ([], [])
+
+
+QUIZZES = sorted((ROOT / "book" / "bilevel_book" / "quizzes").glob("*.toml"))
+
+
+@pytest.mark.skipif(not QUIZZES, reason="no chapter has a quiz")
+def test_a_quiz_is_answered_with_the_keyboard_and_says_why(window):
+    with Visit(window, color_scheme="dark") as visit:
+        page = visit.open(next(name for name in CHAPTERS if f"/{QUIZZES[0].stem}_" in name))
+        form = page.locator(".quiz form").first
+        told = form.get_by_role("status")
+        assert told.inner_text() == ""
+        for value, verdict in {"wrong": "✗ Not quite.", "right": "✓ Right."}.items():
+            answer = form.locator(f"input[value={value}]").first
+            why = answer.locator("xpath=../following-sibling::p[1]").text_content()
+            answer.press("Space")
+            assert told.inner_text() == ""  # choosing tells nothing: arrow keys pass over every answer
+            answer.press("Enter")
+            assert told.text_content() == f"{verdict} {why}"
+        assert page.url.endswith(".html")  # nothing was sent anywhere
+        assert visit.complaints == []
+
+
+def test_a_lost_reader_finds_the_way_back(window):
+    with Visit(window, color_scheme="dark") as visit:
+        page = visit.page
+        page.goto((HTML / "404.html").as_uri())
+        assert page.locator("a").first.get_attribute("href").endswith("/bilevel-book/book/index.html")
+        assert (barriers(page), visit.requests, visit.complaints) == ([], [], [])
+
+
+def test_the_ledger_is_filtered_by_verdict_section_and_chapter(window):
+    with Visit(window) as visit:
+        page = visit.open("book/claims.html")
+        every = page.locator(".ledger-card").count()
+        shown = page.locator(".ledger-card:visible")
+        assert (shown.count(), page.locator(".ledger-filter output").inner_text()) == (every, f"{every} cards")
+
+        page.select_option("select[name=verdict]", label="does not hold")
+        assert 0 < shown.count() == page.locator(".ledger-card.is-does-not-hold").count() < every
+        assert page.locator(".ledger-card:visible .verdict-does-not-hold").count() >= shown.count()
+
+        page.select_option("select[name=verdict]", label="all")
+        page.select_option("select[name=section]", label="Table 1")
+        assert page.locator("h2:visible", has_text="Table 1").count() == 1
+        assert page.locator("h2:visible", has_text="Abstract").count() == 0
+
+        # A link of the list leads to its card, also where the filter had hidden it.
+        link = page.locator(".ledger-list li a").first
+        target = link.get_attribute("href")
+        page.select_option("select[name=section]", label="Abstract")
+        page.select_option("select[name=chapter]", index=1)
+        link.click()
+        page.wait_for_function("(id) => !document.getElementById(id).closest('[hidden]')", arg=target[1:])
+        assert visit.complaints == []
