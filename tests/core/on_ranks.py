@@ -16,12 +16,9 @@ from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 
-import pandas  # noqa: F401  here once, not in every rank
 import torch
-import torch._dynamo
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from bilevel_core import SOLVERS, BilevelProblem, FdeHBO, Samples, from_modules, hypergradient, refit, run
 from bilevel_core.distributed import Distributed, together
@@ -251,12 +248,17 @@ def forked(folder, ranks, call):
 
 def elastic(folder, ranks, call):
     """The same under torchrun's agent, which chooses rank, address and port."""
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
     config = LaunchConfig(1, 1, ranks, run_id="ranks", rdzv_backend="c10d", rdzv_endpoint="localhost:0")
     config.start_method = "fork"
     elastic_launch(config, call)(folder)
 
 
 def main():
+    import pandas  # noqa: F401  here once, not in every rank
+    import torch._dynamo
+
     torch.set_num_threads(1)
     two, three = (Path(sys.argv[1]) / ranks for ranks in "23")
     dead = forked(three, 3, die)
