@@ -12,8 +12,11 @@ sys.modules["rfc3987_syntax"] = None
 
 torch.set_num_threads(1)
 
-# Ranks, a server, wheels and judged claims are made once; the cells of a chapter share a kernel.
-TOGETHER = ("test_distributed.py", "test_lab.py", "test_house.py", "test_ledger.py", ".ipynb")
+# Ranks, a cluster's imports, a small sweep, a server, wheels and judged claims are made once; a chapter has one kernel.
+TOGETHER = (
+    "test_cluster.py", "test_distributed.py", "test_house.py", "test_lab.py", "test_ledger.py", "test_selection.py",
+    ".ipynb",
+)  # fmt: skip
 
 # Derandomised: a test that passes here passes in CI. Deadlines would time the machine, not the code.
 settings.register_profile("book", deadline=None, derandomize=True, max_examples=60)

@@ -43,6 +43,12 @@ def flops(call) -> int:
     return counter.total
 
 
+@pytest.fixture
+def few(monkeypatch):
+    """Three steps, a period of VRBO, where `make bench` takes twelve for the sake of its clock."""
+    monkeypatch.setattr(steps, "MANY", 3)
+
+
 def flat(parts):
     return torch.cat([part.reshape(-1) for part in parts])
 
@@ -70,7 +76,7 @@ def test_the_simple_floor_of_a_point_has_its_six_products():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", floors.LENET)
-def test_no_step_on_lenet_does_less_than_its_floor(name):
+def test_no_step_on_lenet_does_less_than_its_floor(few, name):
     problem = lenet()
     solver = steps.methods("hyper-representation")[name]
     floor = floors.LeNetFloor(problem, *point(problem)[:3])
@@ -80,7 +86,7 @@ def test_no_step_on_lenet_does_less_than_its_floor(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", floors.CLEANING)
-def test_no_step_on_cleaning_does_less_than_its_floor(name):
+def test_no_step_on_cleaning_does_less_than_its_floor(few, name):
     problem = copy.copy(cleaning())
     problem.batch_size = 10
     solver = steps.methods("hyper-cleaning")[name]

@@ -33,18 +33,18 @@ def test_intervals_hold_the_truth_as_often_as_mathematics_says(n):
 
 @pytest.mark.slow
 def test_chances_of_words_are_those_of_the_verdicts_of_the_protocol(monkeypatch):
-    monkeypatch.setattr(coverage, "SAMPLES", 300)
+    monkeypatch.setattr(coverage, "SAMPLES", samples := 100)
     n, margin, scatter, ratio = 5, 0.1, 0.1, np.array([0.8, 1.0, 1.3])
     chances = coverage.words(ratio, n, margin, scatter)
     assert sum(chances.values()) == pytest.approx(1)
-    r = scatter * np.random.default_rng(n).standard_normal((300, n))
+    r = scatter * np.random.default_rng(n).standard_normal((samples, n))
     none = dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
     for i, truth in enumerate(np.log(ratio)):
         means = {"mean": truth + r.mean(axis=1), "error": r.std(axis=1, ddof=1) / math.sqrt(n)}
         rows = pd.DataFrame({"rival": "one", "horizon": "end", "n": n, **none, **means})
-        said = Counter(decide(rows.iloc[[k]], margin).verdict.item() for k in range(300))
+        said = Counter(decide(rows.iloc[[k]], margin).verdict.item() for k in range(samples))
         for word in Verdict:
-            assert said[word] / 300 == pytest.approx(chances.get(word, np.zeros(3))[i], abs=1e-12)
+            assert said[word] / samples == pytest.approx(chances.get(word, np.zeros(3))[i], abs=1e-12)
 
 
 def test_a_larger_margin_hides_leads_and_lets_equals_be_alike():

@@ -1,7 +1,7 @@
-"""What each process of tests/core/test_distributed.py does. Whatever the tests want to know is left in a folder.
+"""What each process of tests/core/test_distributed.py does: python on_ranks.py FOLDER
 
-torchrun --nproc-per-node 2 on_ranks.py FOLDER          what each rank tells, in RANK.pt
-python on_ranks.py FOLDER 3                             three ranks, of which one dies, then all again
+Three ranks, of which one dies, then all again; and two ranks that torchrun's agent starts. What each rank tells is in
+FOLDER/RANKS/RANK.pt. All are forked from one process, which has imported everything.
 """
 
 import json
@@ -246,15 +246,26 @@ def forked(folder, ranks, call):
     return [process.exitcode for process in processes]
 
 
+def elastic(folder, ranks, call):
+    """The same under torchrun's agent, which chooses rank, address and port."""
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(1, 1, ranks, run_id="ranks", rdzv_backend="c10d", rdzv_endpoint="localhost:0")
+    config.start_method = "fork"
+    elastic_launch(config, call)(folder)
+
+
 def main():
+    import pandas  # noqa: F401  here once, not in every rank
+    import torch._dynamo
+
     torch.set_num_threads(1)
-    folder, *ranks = Path(sys.argv[1]), *map(int, sys.argv[2:])
-    if not ranks:
-        return tell(folder)
-    dead = forked(folder, *ranks, die)
+    two, three = (Path(sys.argv[1]) / ranks for ranks in "23")
+    dead = forked(three, 3, die)
     for name in ("killed.ckpt", "killed.ckpt.rows"):
-        shutil.copy(folder / name, folder / f"first_{name}")
-    print(json.dumps([dead, forked(folder, *ranks, tell)]))
+        shutil.copy(three / name, three / f"first_{name}")
+    print(json.dumps([dead, forked(three, 3, tell)]))
+    elastic(two, 2, tell)
 
 
 if __name__ == "__main__":

@@ -21,32 +21,29 @@ DIM_X, DIM_Y = 16, 5
 pytestmark = pytest.mark.slow
 
 
-def started(folder, *command):
-    """What a command prints that starts ranks, and what every rank left in the folder."""
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    """Two ranks, and three of which one is killed and all start again: the folder of the three, their exit codes, what
+    every rank tells at last, by how many they are."""
+    folder = tmp_path_factory.mktemp("ranks")
+    folders = {ranks: folder / str(ranks) for ranks in (2, 3)}
+    for each in folders.values():
+        each.mkdir()
     paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
     here = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "MASTER_ADDR": "127.0.0.1"}
-    done = subprocess.run(
-        [sys.executable, *command], env=os.environ | here, capture_output=True, text=True, timeout=1800
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout, [torch.load(path, weights_only=False) for path in sorted(folder.glob("?.pt"))]
+    command = [sys.executable, SCRIPT, folder]
+    done = subprocess.run(command, env=os.environ | here, capture_output=True, text=True, timeout=1800)
+    said = [path.read_text() for path in sorted(folders[3].glob("tell_*.txt"))]
+    assert done.returncode == 0, (done.stderr, said)
+    files = {ranks: sorted(each.glob("?.pt")) for ranks, each in folders.items()}
+    assert [len(each) for each in files.values()] == [2, 3], said
+    told = {ranks: [torch.load(path, weights_only=False) for path in each] for ranks, each in files.items()}
+    return folders[3], json.loads(done.stdout), told
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory):
-    """Three ranks, of which one is killed, then all again: the folder, exit codes, what they tell at last."""
-    folder = tmp_path_factory.mktemp("three")
-    printed, told = started(folder, SCRIPT, folder, "3")
-    assert len(told) == 3, [path.read_text() for path in sorted(folder.glob("tell_*.txt"))]
-    return folder, json.loads(printed), told
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory, three):
-    """What the ranks tell, by how many they are; two of them are started by torchrun."""
-    folder = tmp_path_factory.mktemp("two")
-    torchrun = "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"
-    return {2: started(folder, *torchrun, SCRIPT, folder)[1], 3: three[2]}
+def told(started):
+    return started[2]
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +101,8 @@ def test_the_directions_of_a_step_travel_in_one_message(told, method):
     assert [each["sent"][method] for each in told[2]] == [[(1, numbers), (1, 2 * numbers)]] * 2
 
 
-def test_when_a_process_is_killed_the_others_stop_with_a_word(three):
-    folder, codes, _ = three
+def test_when_a_process_is_killed_the_others_stop_with_a_word(started):
+    folder, codes, _ = started
     assert codes == [[1, 1, -9], [0, 0, 0]]
     for rank in (0, 1):
         last = (folder / f"die_{rank}.txt").read_text().strip().splitlines()[-1]
@@ -113,12 +110,12 @@ def test_when_a_process_is_killed_the_others_stop_with_a_word(three):
         assert "Start all of them again; with a checkpoint the run goes on from there." in last
 
 
-def test_and_resumes_from_its_checkpoint_to_the_same_bits(three):
-    folder, _, ranks = three
+def test_and_resumes_from_its_checkpoint_to_the_same_bits(started):
+    folder, _, told = started
     saved, rows = read(folder / "first_killed.ckpt")
     assert rows.count(b"\n") == 2  # of steps 0 and 2; the third was never finished
     assert saved["identity"]["number of ranks"] == "3"
-    for each in ranks:
+    for each in told[3]:
         (state, history, evaluated), (expected, its_history, its_evaluated) = each["resumed"], each["whole"]
         assert (evaluated, its_evaluated) == (3, 5)  # rows of steps 4, 6, 8, and of 0, 2, 4, 6, 8
         for found, other in zip((state.x, *state.h), (expected.x, *expected.h), strict=True):

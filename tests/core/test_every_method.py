@@ -122,13 +122,12 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
 
 
 @pytest.mark.slow  # hundreds of steps, of which many have inner loops
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in NO_BILEVEL | {"FdeHBO", "FMBO", "SOBA"}])
-def test_defaults_make_real_progress_under_noise(name):
-    """In a part of the 2000 steps that we promise: the less, the more a step costs."""
-    steps = {"MRBO": 250, "VRBO": 250, "BSA": 1000, "SUSTAIN": 1000, "F2SA-p": 300}.get(name, 500)
-    problem = Quadratic(noise=0.5, seed=1)
-    history = run(problem, METHODS[name](), 1, steps=steps, every=steps, progress=False).history
-    factor = 3 if name in ("PZOBO-S", "F2SA", "F3SA", "MEHA", "BOME") else 10
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in NO_BILEVEL])
+def test_defaults_cut_the_hypergradient_tenfold_under_noise(name):
+    """In a part of the 2000 steps that we promise: the less, the more a step costs. Two methods cut it by less."""
+    steps = {"MRBO": 150, "VRBO": 100, "BSA": 600, "SUSTAIN": 400, "SGHA": 300, "MEHA": 300}.get(name, 200)
+    history = run(Quadratic(noise=0.5), METHODS[name](), steps=steps, every=steps, progress=False).history
+    factor = {"PZOBO-S": 3, "BOME": 5}.get(name, 10)
     assert history.hypergradient_norm.iloc[-1] < history.hypergradient_norm.iloc[0] / factor
 
 

@@ -105,7 +105,7 @@ def test_twenty_ridge_penalties_come_close_to_the_closed_form():
         return loss
 
     lbfgs.step(closure)
-    result = first_try(problem, steps=1000)
+    result = first_try(problem, steps=500)
     ends = problem.phi(torch.zeros(20)), problem.phi(best)
     assert gain(ends[0], problem.phi(result.state.x), ends[1]) > RIGHT or is_on_its_way(result)
     assert result.refit.numbers["validation_loss"] == pytest.approx(problem.phi(result.state.x).item(), rel=1e-3)

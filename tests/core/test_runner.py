@@ -238,6 +238,7 @@ def test_a_run_killed_while_it_saves_resumes_bit_equal(tmp_path):
     deaths = {str(tmp_path / f"{moment}, {save}.ckpt"): (moment, save) for moment in moments for save in (1, 3)}
     script = textwrap.dedent(f"""
         import os, signal
+        import pandas  # here, not in every child
         from bilevel_core import FdeHBO, checkpoint, run
         from bilevel_core.problems import Quadratic
         checkpoint.PAUSE = 0.0  # every row is saved

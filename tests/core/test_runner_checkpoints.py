@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
@@ -193,7 +193,7 @@ def test_a_budget_that_was_overshot_by_a_step_is_a_finished_run(path):
 def test_any_flipped_bit_is_noticed(path):
     saved(path, steps=6, every=1)
     files, generator = {p: p.read_bytes() for p in (path, rows_of(path))}, random.Random(0)
-    for _ in range(300):
+    for _ in range(100):
         place = generator.choice([*files])
         bit = generator.randrange(8 * len(files[place]))
         damaged = bytearray(files[place])
@@ -308,6 +308,7 @@ numbers = st.one_of(
 
 
 @pytest.mark.slow
+@settings(max_examples=30)
 @given(st.dictionaries(st.text().map("n{}".format), numbers, max_size=4))
 def test_a_checkpoint_that_can_be_written_can_be_read(tmp_path_factory, given):
     """Whatever numbers `evaluate` returns, the history has plain ones, and the resumed history has the same."""

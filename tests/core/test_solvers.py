@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, SOLVERS, BilevelProblem, FdeHBO, Samples, run
+from bilevel_core import FMBO, SOBA, SOLVERS, BilevelProblem, FdeHBO, Samples
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import Power, theorem
@@ -187,7 +187,7 @@ class Sine(BilevelProblem):
         return ((1 + N[0] / 2) * phi - N[1] * u).sum()
 
 
-@pytest.mark.slow  # five runs of 300 steps with three draws each, as long as the number was computed for
+@pytest.mark.slow  # four runs of 300 steps with three draws each, as long as the number was computed for
 def test_fdehbo_tends_to_fmbo_as_delta_tends_to_zero():
     """The distance after 300 noisy steps is 1.41e-3 delta^2, until rounding takes over and it grows again."""
     problem = Sine()
@@ -201,12 +201,8 @@ def test_fdehbo_tends_to_fmbo_as_delta_tends_to_zero():
         return state.x
 
     exact = last(FMBO(**rates, independent=True))
-    gap = {
-        d: (last(FdeHBO(**rates, delta=d, independent=True)) - exact).abs().max().item()
-        for d in (1e-1, 1e-2, 1e-3, 1e-8)
-    }
+    gap = {d: (last(FdeHBO(**rates, delta=d, independent=True)) - exact).abs().max().item() for d in (1e-1, 1e-3, 1e-8)}
     assert gap[1e-1] == pytest.approx(1.41e-5, rel=0.01)
-    assert gap[1e-2] == pytest.approx(1.41e-7, rel=0.01)
     assert gap[1e-3] == pytest.approx(1.41e-9, rel=0.01)
     assert 1e-9 < gap[1e-8] < 1e-6
 
@@ -284,15 +280,6 @@ def test_noiseless_quadratic_is_solved_to_the_closed_form(name):
     torch.testing.assert_close(state.x, problem.minimiser, rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(state.y, problem.y_star(problem.minimiser), rtol=1e-8, atol=1e-8)
     torch.testing.assert_close(state.v, problem.v_star(problem.minimiser), rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.slow  # the 2000 steps that we promise
-@pytest.mark.parametrize("name", ["FdeHBO", "FMBO", "SOBA"])
-@pytest.mark.parametrize("seed", range(3))
-def test_defaults_cut_the_hypergradient_tenfold_under_noise(name, seed):
-    problem = Quadratic(noise=0.5, seed=seed)
-    history = run(problem, name, seed, steps=2000, every=2000, progress=False).history
-    assert history.hypergradient_norm.iloc[-1] < 0.1 * history.hypergradient_norm.iloc[0]
 
 
 def test_fdehbo_runs_in_single_precision():

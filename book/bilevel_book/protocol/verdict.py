@@ -67,13 +67,15 @@ def decide(compared: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
     if compared.empty:
         return compared.assign(verdict=[])
     rows: list[Any] = list(compared.itertuples())
-    p = pd.DataFrame([chances(row, log(1 + margin)) for row in rows], compared.index)
-    p = p.groupby(compared.rival, sort=False).max()
-    level = pd.Series(holm(p.min(axis=1).to_numpy()), p.index)
-    verdict = p.idxmin(axis=1).where(p.min(axis=1) <= level, Verdict.UNDECIDED)
+    p: dict[str, dict[Verdict, float]] = {row.rival: dict.fromkeys(Verdict, 0.0) for row in rows}
+    for row in rows:
+        p[row.rival] = {word: max(chance, p[row.rival][word]) for word, chance in chances(row, log(1 + margin)).items()}
+    clearest = {rival: min(words.items(), key=lambda item: item[1]) for rival, words in p.items()}
+    level = dict(zip(clearest, holm(np.array([chance for _, chance in clearest.values()])), strict=True))
+    said = {rival: word if c <= level[rival] else Verdict.UNDECIDED for rival, (word, c) in clearest.items()}
     t = np.array([quantile(1 - level[row.rival], row.n - 1) if row.n > 1 else np.nan for row in rows])
-    low, high = (np.exp(compared["mean"] + side * t * compared.error) for side in (-1, 1))
-    return compared.assign(low=low, high=high, verdict=compared.rival.map(verdict))
+    low, high = (np.exp(compared["mean"].to_numpy() + side * t * compared.error.to_numpy()) for side in (-1, 1))
+    return compared.assign(low=low, high=high, verdict=compared.rival.map(said))
 
 
 def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
