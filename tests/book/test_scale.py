@@ -4,6 +4,7 @@ import doctest
 import json
 import re
 from dataclasses import replace
+from math import log10
 
 import pandas as pd
 import pytest
@@ -89,14 +90,19 @@ def test_hours_are_those_of_the_stored_runs():
         assert many >= float(row[2]) / 60 - 0.01  # no sooner than the longest run
 
 
+def test_the_law_of_the_hours_is_that_of_the_clock():
+    for row in pd.read_csv(scale.COST / "sweeps.csv").itertuples():
+        assert row.serial + row.work / row.workers == pytest.approx(row.wall, rel=0.1)  # as the page says
+
+
 def test_memory_is_proportional_to_the_parameters():
     """The slope of its logarithm over the last decade of sizes, where a few pages more or less no longer count."""
     table = pd.read_csv(scale.COST / "memory.csv")
     for _, rows in table.groupby(["problem", "method"]):
         first, last = rows.sort_values("parameters").iloc[[-2, -1]].itertuples()
-        growth = torch.log10(torch.tensor((last.state + last.rise) / (first.state + first.rise)))
+        growth = log10((last.state + last.rise) / (first.state + first.rise))
         assert last.parameters / first.parameters == pytest.approx(10, rel=0.01)
-        assert growth.item() == pytest.approx(1, abs=0.035)
+        assert 0.96 <= round(growth, 2) <= 1  # as the page says
 
 
 def test_the_example_on_the_page_runs():
