@@ -5,6 +5,7 @@ nothing. If it dies, the scheduler has the slice done by another, from the same 
 writes, has what came back in files, and sends from there whatever the scheduler lost.
 """
 
+import asyncio
 import sys
 import time
 from collections.abc import Iterator
@@ -27,7 +28,8 @@ from bilevel_core.experiments.storing import checkpoint_of, claim, store
 from bilevel_core.files import rows_of, write_atomically
 
 try:
-    from distributed import Client, KilledWorker, LocalCluster, wait
+    from distributed import Client, KilledWorker, LocalCluster, Security, wait
+    from distributed.comm.core import connect
 except ImportError as error:
     raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
 
@@ -71,14 +73,20 @@ def connected(address: str, jobs: int, progress: bool = True) -> Iterator[Pool]:
     with ExitStack() as stack:
         here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": ERROR}
         place = stack.enter_context(LocalCluster(**here)) if address == "local" else address
-        try:
-            client = stack.enter_context(Client(place))
+        try:  # a Client that reaches nobody stays, and may lock the next one when it is collected: so none is made
+            if place is address:
+                asyncio.run(_greet(address))
         except (OSError, ValueError) as error:
             cure = "start one with `dask scheduler`, or say --dask local"
             raise ValueError(f"no Dask scheduler answers at {address} ({error}): {cure}") from error
+        client = stack.enter_context(Client(place))
         if progress:
             print(f"{_workers(client)} Dask workers, dashboard: {client.dashboard_link}", file=sys.stderr)
         yield partial(_on_cluster, client)
+
+
+async def _greet(address: str) -> None:
+    (await connect(address, **Security().get_connection_args("client"))).abort()
 
 
 def _workers(client: Client) -> int:

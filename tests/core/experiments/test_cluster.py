@@ -120,7 +120,8 @@ def short():
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "lokal"])
-def test_an_address_where_nobody_answers_is_told(small, tmp_path, capsys, short, address):
+def test_an_address_where_nobody_answers_is_told(small, tmp_path, capsys, short, monkeypatch, address):
+    monkeypatch.setattr(cluster, "Client", None)  # one that reaches nobody may lock the next one, so none is made
     assert main(["reproduce", small, "--results", str(tmp_path / "results"), "--dask", address]) == 2
     assert f"no Dask scheduler answers at {address}" in capsys.readouterr().err
 
