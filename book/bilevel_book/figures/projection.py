@@ -42,14 +42,15 @@ def three_growths(norms: Sequence[float], curves: dict[str, Sequence[float]]) ->
 
 
 def without_the_ball(runs: dict[str, pd.DataFrame]) -> Figure:
-    """||v||, the search for wrong labels, and test accuracy along runs of hyper-cleaning."""
+    """||v||, the search for wrong labels, and test accuracy along runs of hyper-cleaning, a line for each seed."""
     styles = {"norm_v": "‖v‖", "auc": "AUC", "test_accuracy": "test accuracy"}
     with house_style():
         figure, axes = panels(3, height=7.8, sharex=True, height_ratios=[2.2, 1.6, 1.6])
         for (name, run), colour, line in zip(runs.items(), (RED, BLUE, GREEN, PURPLE, ORANGE), STYLES, strict=True):
-            run = run[run.step > 0]
             for panel, column in zip(axes, styles, strict=True):
-                panel.plot(run.step, run[column], color=colour, linestyle=line, linewidth=1.6, label=name)
+                seeds = run[run.step > 0].pivot(index="step", columns="seed", values=column)
+                first, *_ = panel.plot(seeds, color=colour, linestyle=line, linewidth=1.2)
+                first.set_label(name)
         for panel, label in zip(axes, styles.values(), strict=True):
             panel.set_ylabel(label)
         axes[0].set_yscale("log")
