@@ -74,7 +74,7 @@ def levels(
             panel.set_title(method, fontsize=11)
         axes[-1].set_xlabel("outer steps")
         figure.suptitle(
-            "Re-noised labels alone keep the loss at ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
+            "Re-noised labels alone keep the loss near ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
         )
         handles = {}
         for panel in axes:
