@@ -6,6 +6,7 @@ from textwrap import fill
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, filled, house_style, look, name_lines, panels
@@ -38,21 +39,23 @@ def relabelled(
         return figure
 
 
-def levels(runs: dict[str, pd.DataFrame], recorded: pd.DataFrame, published: dict[str, Sequence[float]]) -> Figure:
-    """A panel for each method: train loss by outer steps, with labels drawn once and re-noised, beside what is known.
+def levels(
+    runs: dict[str, dict[str, pd.DataFrame]], recorded: pd.DataFrame, published: dict[str, Sequence[float]]
+) -> Figure:
+    """A panel for each method: train loss by outer steps, mean and range of the seeds, beside what is known.
 
-    Filled diamonds and open ones: recorded ends of the released code, as it is and with noise drawn once. Grey ticks:
+    Filled diamonds and open ones: recorded ends of the released code, as it is and with noise drawn once. Grey dots:
     levels in published figures.
     """
     looks = {"correct": (BLUE, "-", "noise drawn once"), "labels re-noised": (RED, "-", "re-noised at each use")}
     looks["all"] = (ORANGE, "--", "with the other switches too")
     with house_style():
         figure, axes = panels(len(runs), height=2.6 * len(runs) + 1.0)
-        for panel, (method, table) in zip(axes, runs.items(), strict=True):
-            for label, (colour, line, words) in looks.items():
-                for seed, run in table[table.label == label].groupby("seed"):
-                    words = words if seed == 0 else None
-                    panel.plot(run.step, run.train_loss, color=colour, linestyle=line, linewidth=1.8, label=words)
+        for panel, (method, curves) in zip(axes, runs.items(), strict=True):
+            for label, losses in curves.items():
+                colour, line, words = looks[label]
+                panel.plot(losses.index, losses.mean(axis=1), color=colour, linestyle=line, label=words)
+                range_of_seeds(panel, losses.index, losses, colour)
             ends = recorded[recorded.method == method]
             for noise, full in (("redrawn", True), ("once", False)):
                 some, face = ends[ends.noise == noise], BLACK if full else "white"
@@ -60,20 +63,18 @@ def levels(runs: dict[str, pd.DataFrame], recorded: pd.DataFrame, published: dic
                 panel.plot(
                     some.outer_steps, some.train_loss, "D", color=BLACK, markerfacecolor=face, markersize=7, label=words
                 )
-            edge = max(table.step.max(), ends.outer_steps.max())
+            edge = max([ends.outer_steps.max(), *(losses.index.max() for losses in curves.values())])
             for i, level in enumerate(published[method]):
                 words = "level in published figure" if i == 0 else None
                 panel.plot([0, edge], [level] * 2, color=GREY, linestyle=(0, (1, 3)), linewidth=2, label=words)
             panel.axhline(CHANCE, color=BLACK, linewidth=0.9)
             panel.text(edge, CHANCE * 0.97, "ln 10", ha="right", va="top", fontsize=9.5)
-            panel.set_yscale("log")
-            panel.set(ylim=(0.33, 28), ylabel="train loss")
-            panel.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
-            panel.minorticks_off()
+            loss_axis(panel)
+            panel.set_ylabel("train loss")
             panel.set_title(method, fontsize=11)
         axes[-1].set_xlabel("outer steps")
         figure.suptitle(
-            "Re-noised labels alone keep the loss at ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
+            "Re-noised labels alone keep the loss near ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
         )
         handles = {}
         for panel in axes:
@@ -82,53 +83,66 @@ def levels(runs: dict[str, pd.DataFrame], recorded: pd.DataFrame, published: dic
         return figure
 
 
-def by_switch(title: str, quantities: dict[str, pd.Series], chances: Sequence[float]) -> Figure:
-    """Horizontal bars for each quantity, one for each switch; a line where it would be by chance."""
+def range_of_seeds(panel: Axes, at: pd.Index, losses: pd.DataFrame, colour: str) -> None:
+    """A band from the lowest to the highest seed."""
+    panel.fill_between(at, losses.min(axis=1), losses.max(axis=1), color=colour, alpha=0.2, linewidth=0)
+
+
+def loss_axis(panel: Axes) -> None:
+    panel.set_yscale("log")
+    panel.set_ylim(0.33, 28)
+    panel.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+    panel.minorticks_off()
+
+
+def by_switch(title: str, quantities: dict[str, pd.DataFrame], chances: Sequence[float]) -> Figure:
+    """For each quantity a bar for each switch, the mean, with a dot for each seed; a line where it is by chance."""
     with house_style():
         height = 0.7 + sum(0.8 + 0.42 * len(values) for values in quantities.values())
         figure, axes = panels(len(quantities), height=height)
         for panel, (name, values), chance in zip(axes, quantities.items(), chances, strict=True):
-            rows = values.iloc[::-1]
-            for lane, (label, value) in enumerate(rows.items()):
-                panel.barh(lane, value, **filled(BLUE if label == "correct" else SKY), height=0.62)
-            panel.set_yticks(range(len(rows)), [fill(str(label), 24) for label in rows.index])
             panel.axvline(chance, color=RED, linewidth=1.2, linestyle="--")
-            for lane, value in enumerate(rows):
+            for lane, (label, seeds) in enumerate(values.iloc[::-1].iterrows()):
+                colour = BLUE if label == "correct" else SKY
+                panel.barh(lane, seeds.mean(), **filled(colour), height=0.62)
+                panel.plot(seeds, [lane] * len(seeds), ".", color=BLACK, markersize=4)
                 box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-                panel.text(1.02 * value + 0.005, lane, f"{value:.2f}", va="center", fontsize=9, bbox=box)
+                words, right = f"{seeds.mean():.2f}", 1.03 * seeds.max()
+                panel.text(right + 0.005, lane, words, va="center", fontsize=9, bbox=box)
+            panel.set_yticks(range(len(values)), [fill(str(label), 24) for label in values.index[::-1]])
             panel.set_title(name, fontsize=11, weight="normal")
-            panel.set_xlim(0, 1.16 * rows.max())
+            panel.set_xlim(0, 1.18 * values.to_numpy().max())
             panel.tick_params(axis="y", length=0, labelsize=8.5)
         figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11)
         return figure
 
 
-def sums(h: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarray) -> Figure:
-    """What two short sums make of 1 / h."""
+def sums(nu: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarray) -> Figure:
+    """What two short sums make of 1 / nu."""
     with house_style():
         figure, axes = panels(height=3.5)
         axes.axhspan(-1, 0, color=RED, alpha=0.08, linewidth=0)
         axes.axhline(0, color=BLACK, linewidth=0.8)
-        axes.plot(h, truth, color=BLACK, label="1 / h, the truth")
-        axes.plot(h, paper, color=BLUE, label="sum of the paper")
-        axes.plot(h, release, color=ORANGE, linestyle="--", label="sum of the release")
+        axes.plot(nu, truth, color=BLACK, label="1 / ν, the truth")
+        axes.plot(nu, paper, color=BLUE, label="sum of the paper")
+        axes.plot(nu, release, color=ORANGE, linestyle="--", label="sum of the release")
         axes.text(0.1, -0.62, "v points backwards", color=RED, fontsize=10)
-        axes.set(ylim=(-0.8, 3.7), xlim=(0, h[-1]), xlabel="curvature h", ylabel="v for a unit gradient")
+        axes.set(ylim=(-0.8, 3.7), xlim=(0, nu[-1]), xlabel="curvature ν", ylabel="v for a unit gradient")
         name_lines(axes)
-        axes.set_title("Above h = 2 the release turns v round")
+        axes.set_title("Above ν = 2 the release turns v round")
         return figure
 
 
-def clock(runs: dict[str, pd.DataFrame], evaluation: float) -> Figure:
-    """Train loss against a clock that also counts one evaluation, of so many seconds, for each outer step."""
+def clock(losses: dict[str, pd.DataFrame], costs: dict[str, float], evaluation: float) -> Figure:
+    """Train loss against a clock that counts the cost of a step and one evaluation, of so many seconds, for each."""
     with house_style():
         figure, axes = panels(height=4.2)
-        for method, run in runs.items():
-            later = run[run.step > 0]
-            seconds = later.cpu_seconds + evaluation * later.step
-            axes.loglog(seconds, later.train_loss, markersize=3, label=method, **look(method)._asdict())
-        axes.set(xlim=(0.05, 12_000), ylim=(0.33, 28), xlabel="seconds on the clock", ylabel="train loss")
-        axes.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+        for method, run in losses.items():
+            seconds = (costs[method] + evaluation) * run.index
+            axes.semilogx(seconds, run.mean(axis=1), markersize=3, label=method, **look(method)._asdict())
+            range_of_seeds(axes, seconds, run, look(method).color)
+        loss_axis(axes)
+        axes.set(xlim=(0.05, 12_000), xlabel="seconds on the clock", ylabel="train loss")
         axes.set_xticks([0.1, 1, 10, 100, 1000, 10_000], ["0.1", "1", "10", "100", "1000", "10000"])
         axes.minorticks_off()
         axes.grid(alpha=0.25)

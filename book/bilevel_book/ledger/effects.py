@@ -163,16 +163,10 @@ def steps_in_that_time(cleaning: pd.DataFrame, methods: list[str]) -> Lines:
 
 @effect
 def of_released(group: str, column: str, labels: list[str]) -> Lines:
-    """stocBiO with one defect of released code switched on (Chapter 11), at the last step it shares with the correct.
+    """stocBiO with one defect of released code switched on (Chapter 11).
 
     `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
     """
-    lines = []
-    for name in labels:
-        now, then = (runs_of(group, each).set_index("step")[column] for each in (name, "correct"))
-        step = min(now.index.max(), then.index.max())
-        lines.append(
-            f"{name}: {column.replace('_', ' ')} of stocBiO {now[step]:.3f} instead of {then[step]:.3f}, after {step} "
-            "outer steps (one seed)"
-        )
-    return tuple(lines)
+    base, *others = (runs_of(group, name) for name in ("correct", *labels))
+    names = [f"stocBiO, {name}" for name in labels]
+    return against(base, dict(zip(names, others, strict=True)), column, "step")

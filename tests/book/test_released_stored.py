@@ -1,0 +1,68 @@
+"""What a switch changes, from a few paired seeds; and the pictures of Chapter 11 show the tables."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bilevel_book.figures.released import by_switch, clock
+from bilevel_book.protocol.student import quantile
+from bilevel_book.released.stored import HALF, RENOISED, against, at_the_published_step, readings
+
+READ = pd.DataFrame(
+    {
+        "correct": [1.0, 2.0, 4.0],
+        "same": [1.0, 2.0, 4.0],
+        "double": [2.0, 4.0, 8.0],
+        "half": [0.5, 1.0, 2.0],
+        "wild": [0.1, 2.0, 40.0],
+    }
+).T
+
+
+def test_words_are_said_of_ratios_on_the_same_seed():
+    judged = against(READ)
+    assert judged.word.to_dict() == {"same": "alike", "double": "higher", "half": "lower", "wild": "undecided"}
+    assert judged.ratio.tolist() == pytest.approx([1, 2, 0.5, 1])
+    assert against(READ, "double").word["half"] == "lower"
+
+
+def test_a_seed_that_is_hard_for_all_changes_nothing():
+    pd.testing.assert_frame_equal(against(READ * [1.0, 100.0, 0.01]), against(READ))
+
+
+def test_the_interval_is_student_s_shared_by_holm():
+    """One row: t at 97.5 %. Of two, the one that stays undecided is judged after the other, at 97.5 % too."""
+    r = np.array([0.1, 0.3, 0.35])
+    read = pd.DataFrame([np.ones(3), np.exp(r)], ["correct", "switch"])
+    half = quantile(0.975, 2) * r.std(ddof=1) / math.sqrt(3)
+    row = against(read).loc["switch"]
+    assert (row.low, row.ratio, row.high) == pytest.approx(tuple(np.exp([r.mean() - half, r.mean(), r.mean() + half])))
+    read.loc["other"] = read.loc["switch"]  # as clear, or as little so
+    shared = quantile(1 - 0.05 / 4, 2) * r.std(ddof=1) / math.sqrt(3)
+    assert np.log(against(read).high.max()) - r.mean() == pytest.approx(shared)
+
+
+def test_the_longer_runs_pass_through_the_ends_of_the_shorter_ones():
+    """So that re-noised labels, which ran with the longer ones, can stand beside the other switches."""
+    for column in ("train_loss", "auc", "norm_v"):
+        ends, longer = readings("switches", column), readings("published", column, HALF)
+        assert ends.loc["correct"].equals(longer.loc["correct", ends.columns])
+        assert at_the_published_step(column).loc[RENOISED].equals(longer.loc[RENOISED, ends.columns])
+
+
+def test_bars_are_means_and_dots_are_seeds():
+    (panel,) = by_switch("title", {"loss": READ, "again": READ}, [1.0, 1.0]).axes[:1]
+    assert [bar.get_width() for bar in panel.patches] == pytest.approx(list(READ.mean(axis=1))[::-1])
+    dots = [line.get_xdata().tolist() for line in panel.lines if line.get_marker() == "."]
+    assert dots == READ.to_numpy().tolist()[::-1]
+    assert [text.get_text() for text in panel.get_yticklabels()] == list(READ.index)[::-1]
+
+
+def test_an_evaluation_is_paid_for_at_every_step():
+    losses = pd.DataFrame({0: [3.0, 1.0], 1: [5.0, 2.0]}, index=[1, 10])
+    (panel,) = clock({"MRBO": losses}, {"MRBO": 0.5}, evaluation=2.0).axes
+    (line,) = panel.lines
+    assert line.get_xdata() == pytest.approx([2.5, 25.0])
+    assert line.get_ydata() == pytest.approx([4.0, 1.5])
