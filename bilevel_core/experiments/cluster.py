@@ -72,21 +72,25 @@ def connected(address: str, jobs: int, progress: bool = True) -> Iterator[Pool]:
     """The cluster at an address, or one of `jobs` processes on this machine ("local"), as a pool that does runs."""
     with ExitStack() as stack:
         here = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0", "silence_logs": ERROR}
-        place = stack.enter_context(LocalCluster(**here)) if address == "local" else address
-        try:  # a Client that reaches nobody stays, and may lock the next one when it is collected: so none is made
-            if place is address:
-                asyncio.run(_greet(address))
-        except (OSError, ValueError) as error:
-            cure = "start one with `dask scheduler`, or say --dask local"
-            raise ValueError(f"no Dask scheduler answers at {address} ({error}): {cure}") from error
+        place = stack.enter_context(LocalCluster(**here)) if address == "local" else _answering(address)
         client = stack.enter_context(Client(place))
         if progress:
             print(f"{_workers(client)} Dask workers, dashboard: {client.dashboard_link}", file=sys.stderr)
         yield partial(_on_cluster, client)
 
 
-async def _greet(address: str) -> None:
-    (await connect(address, **Security().get_connection_args("client"))).abort()
+def _answering(address: str) -> str:
+    """An address at which somebody answers. A Client that reaches nobody may lock the next one: none is made there."""
+
+    async def greet() -> None:
+        (await connect(address, **Security().get_connection_args("client"))).abort()
+
+    try:
+        asyncio.run(greet())
+    except (OSError, ValueError) as error:
+        cure = "start one with `dask scheduler`, or say --dask local"
+        raise ValueError(f"no Dask scheduler answers at {address} ({error}): {cure}") from error
+    return address
 
 
 def _workers(client: Client) -> int:

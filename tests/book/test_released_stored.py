@@ -33,7 +33,7 @@ def test_a_seed_that_is_hard_for_all_changes_nothing():
 
 
 def test_the_interval_is_student_s_shared_by_holm():
-    """One row: t at 97.5 %. Of two, the one that stays undecided is judged after the other, at 97.5 % too."""
+    """One row: t at 97.5 %. Of two that are equally clear the first is judged at 98.75 %."""
     r = np.array([0.1, 0.3, 0.35])
     read = pd.DataFrame([np.ones(3), np.exp(r)], ["correct", "switch"])
     half = quantile(0.975, 2) * r.std(ddof=1) / math.sqrt(3)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.figures.verdicts import answer, forest, told
+from bilevel_book.figures.verdicts import answer, forest, intervals, told
 from bilevel_book.paths import ROOT
 from bilevel_book.protocol import Verdict, sentences
 from bilevel_core.experiments import load, sweep
@@ -112,6 +112,9 @@ def test_rules_are_counted_and_drawn(runs):
     decides = answer([case], "step", 1.02).axes[1]  # the one that is alike, not those that it is far ahead of
     shown = [*decides.get_yticklabels(), *decides.texts]
     assert [text.get_text() for text in shown] == ["F3, lower (PZOBO-S)", "alike"]
+    far = runs["F3"].numbers("tuned", "step").assign(mean=np.log(9), low=8.0, high=10.0)
+    intervals(decides, far.head(1), ["far"], widest=4.0)
+    assert decides.lines[-1].get_xdata() == [4.0]  # at the edge, not out of sight
     assert told([case], None, 0.05) == "Margin 5%, on the home axis: 1 holds, 1 not testable; none moved"
     assert told([case], "step", 1.02) == "Margin 102%, in steps: 1 alike, 1 not testable; 1 moved"
 

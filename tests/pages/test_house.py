@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # again at other weights, 220; sweeps on a cluster, and shared by commands, 220; the doctor 90. Of the lines 3350 are
 # code, the rest docstrings, imports and blanks. About 60 go with the first edition's results: budgets in seconds,
 # grids, and the tables of tuning in the report.
-MOST_LINES = 6090
+MOST_LINES = 6095
 LONGEST_FILE = 310  # one idea each
 
 

@@ -19,7 +19,7 @@ MARKS = {  # colour, mark, filled: a word can be told without its colour
     Verdict.UNDECIDED: (GREY, "o", False),
 }
 AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds"}
-WIDEST = 30.0  # ratios beyond it are drawn at the edge
+WIDEST, NEAR = 30.0, 4.0  # ratios beyond are drawn at the edge; what decides is seldom far
 
 
 def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN, title: str = "") -> Figure:
@@ -35,10 +35,8 @@ def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
 def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> Figure:
     """As `forest`, with a line for each sentence and measure: the rival that decides. Its verdict stands beside it."""
     tables = {track: _deciding(_lines(cases, track, axis, margin)) for track in tracks_of(cases)}
-    figure = _panels(tables, margin, "", lambda row: f"{row.id}, {row.measure} ({row.rival})")
+    figure = _panels(tables, margin, "", lambda row: f"{row.id}, {row.measure} ({row.rival})", NEAR)
     for panel, track in zip(figure.axes, tables, strict=True):
-        panel.set_xlim(0.25, 4)  # those that are far ahead decide nothing
-        panel.set_xticks([0.3, 0.5, 1, 2, 3], ["0.3", "0.5", "1", "2", "3"])
         words = {case.id: case.verdict(track, axis, margin) for case in cases if track in case.tracks}
         for line, identifier in enumerate(tables[track].id):
             panel.text(1.02, line, words[identifier], transform=panel.get_yaxis_transform(), va="center", fontsize=9)
@@ -49,14 +47,16 @@ def tracks_of(cases: Sequence[Case]) -> list[str]:
     return [track for track in TRACKS if any(track in case.tracks for case in cases)]
 
 
-def _panels(tables: dict[str, pd.DataFrame], margin: float, title: str, name: Callable[[Any], str]) -> Figure:
+def _panels(
+    tables: dict[str, pd.DataFrame], margin: float, title: str, name: Callable[[Any], str], widest: float = WIDEST
+) -> Figure:
     rows = [len(table) for table in tables.values()]
     with house_style():
         figure, axes = panels(
             len(tables), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
         )
         for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
-            intervals(panel, table, [name(row) for row in table.itertuples()], margin)
+            intervals(panel, table, [name(row) for row in table.itertuples()], margin, widest)
             panel.set_title(TRACKS[track])
         figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         axes[-1, 0].set_xlabel("ratio, praised / rival")
@@ -76,22 +76,25 @@ def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -
     return table[table.horizon == "end"].reset_index(drop=True)
 
 
-def intervals(panel: Axes, table: pd.DataFrame, names: Sequence[str], margin: float = MARGIN) -> None:
+def intervals(
+    panel: Axes, table: pd.DataFrame, names: Sequence[str], margin: float = MARGIN, widest: float = WIDEST
+) -> None:
     """A line for each row of `decide`: the ratio with its interval, marked by the verdict, beside the shaded margin."""
     panel.axvspan(1 / (1 + margin), 1 + margin, color=GREY, alpha=0.25, linewidth=0)
     panel.axvline(1, color=BLACK, linewidth=0.8)
     for line, row in table.iterrows():
         colour, mark, filled = MARKS[Verdict(row.verdict)]
         if np.isfinite(row.low):
-            low, high, middle = np.clip([row.low, row.high, np.exp(row["mean"])], 1 / WIDEST, WIDEST)
+            low, high, middle = np.clip([row.low, row.high, np.exp(row["mean"])], 1 / widest, widest)
             panel.plot([low, high], [line, line], color=colour, linewidth=2)
             panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if filled else "none", markersize=7)
         else:
             panel.text(1, line, "cannot be read", ha="center", va="center", fontsize=8.5, color=colour)
     panel.set_yticks(range(len(table)), names)
-    panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
+    panel.set(xscale="log", xlim=(1 / widest, widest), ylim=(len(table) - 0.4, -0.6))
     panel.tick_params(axis="y", length=0, labelsize=9)
-    panel.set_xticks([0.1, 0.3, 1, 3, 10], ["0.1", "0.3", "1", "3", "10"])
+    ticks = [tick for tick in (0.1, 0.3, 1, 3, 10) if 1 / widest < tick < widest]
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     panel.minorticks_off()
 
 
