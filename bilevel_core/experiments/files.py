@@ -44,12 +44,16 @@ class Group:
     every: int | list[int] | None = None
     rows: int | None = None
 
+    def priced_as(self, label: str) -> str:
+        """The name of a label in the calibration: what the group sets may change what a step costs."""
+        return ", ".join([f"{self.methods}.{label}", *(f"{name} {value}" for name, value in self.settings.items())])
+
     def budget(self, calibration: Options, label: str) -> Options:
         """The budget of one method's runs, as `run` takes it: calibrated time becomes steps."""
-        given = {name: getattr(self, name) for name in ("steps", "gradients", "seconds", "every", "rows")}
-        given = {name: value for name, value in given.items() if value is not None}
+        names = ("steps", "gradients", "seconds", "every", "rows")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.time is not None:
-            given["steps"] = max(1, round(self.time / calibration["steps"][f"{self.methods}.{label}"]["median"]))
+            given["steps"] = max(1, round(self.time / calibration["steps"][self.priced_as(label)]["median"]))
         return given | ({"prices": calibration["prices"]} if self.gradients is not None else {})
 
 

@@ -109,8 +109,8 @@ def read(
 
     Where the experiment is calibrated there are three axes: step; equivalents = gradients + their prices x (Hv, Jv), of
     batches as large as the experiment's own (none for a method on the whole data); seconds = step x the median cost of
-    a step. Only what the experiment's file describes today is read, in its order; a
-    file left by other settings is not. `folder` holds the results of all experiments, as `--results` does.
+    a step. Only what the experiment's file describes today is read, in its order; a file left by other settings is not.
+    `folder` holds the results of all experiments, as `--results` does.
     """
     file = load(experiment)
     place, costs = folder / file.name / size, file.calibration.get("steps", {})
@@ -124,7 +124,7 @@ def read(
             prices = file.calibration["prices"]
             calls = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
             history["equivalents"] = calls * _batches(run, file)
-            cost = costs.get(f"{file.sizes[size][run.group].methods}.{run.label}", {"median": float("nan")})
+            cost = costs.get(file.sizes[size][run.group].priced_as(run.label), {"median": float("nan")})
             history["seconds"] = history.step * cost["median"]
         about = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
         about |= {name: facts[name] for name in ("stop", "diverged_at")}

@@ -65,7 +65,7 @@ def test_time_becomes_steps_and_is_read_back_as_time(timed, folder, clock):
     stored = load(timed).calibration
     assert stored["prices"] == {"Hv": 2.0, "Jv": 4.0}
     assert {name: cost["median"] for name, cost in stored["steps"].items()} == {
-        "main.FdeHBO": 0.3, "main.SOBA": 0.1, "main.FdeHBO, delta 1": 0.3,
+        "main.FdeHBO": 0.3, "main.SOBA": 0.1, "main.FdeHBO, delta 1": 0.3, "main.FdeHBO, delta 1, alpha 0.3": 0.3,
     }  # fmt: skip
     runs = sweep(timed, "full", ["main"])
     assert {(run.label, run.budget["steps"]) for run in runs} == {("FdeHBO", 20), ("SOBA", 60), ("FdeHBO, delta 1", 20)}
@@ -93,6 +93,32 @@ def test_what_comes_later_has_the_cost_of_its_method_or_is_scaled_to_the_first_c
     medians = {name: cost["median"] for name, cost in load(path).calibration["steps"].items()}
     assert medians["main.SOBA"] == medians["main.SOBA, larger steps"] == 0.1
     assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
+
+
+def test_what_is_dear_is_not_measured_a_second_time(write, timed, clock, monkeypatch):
+    calibrate(timed, rounds=3, progress=False)
+    monkeypatch.setattr(calibration, "DEAR", 0.2)  # SOBA is not, FdeHBO is
+    clock["factor"] = 5.0
+    later = write(TIME, ("[tuning.FdeHBO]", "[main.AID-FP]\n\n[tuning.FdeHBO]"))
+    asked = []
+    monkeypatch.setattr(calibration, "_steps", lambda run: asked.append(run.solver) or calibration._timer(lambda: 0))
+    monkeypatch.setattr(calibration, "_quartiles", lambda timers, *_: dict.fromkeys(timers, (0.4, 0.5, 0.6)))
+    calibrate(later, rounds=3, progress=False)
+    assert asked == ["SOBA", "AID-FP"]
+    medians = {name: cost["median"] for name, cost in load(later).calibration["steps"].items()}
+    assert medians["main.FdeHBO"] == 0.3
+    assert medians["main.AID-FP"] == pytest.approx(0.1)  # as SOBA was when it was first measured
+
+
+def test_a_group_that_switches_momentum_off_has_a_price_of_its_own(write, clock, monkeypatch):
+    path = write(TIME, ("settings = { alpha = 0.3 }", "settings = { eta = 1.0 }"))
+    monkeypatch.setattr(calibration, "_steps", lambda run: calibration._timer(lambda: 0))
+    cost = {True: [0.1] * 3, False: [0.3] * 3}
+    monkeypatch.setattr(calibration, "_quartiles", lambda timers, *_: {kind: cost["eta" in kind] for kind in timers})
+    calibrate(path, rounds=3, progress=False)
+    medians = {name: cost["median"] for name, cost in load(path).calibration["steps"].items()}
+    assert medians["main.FdeHBO, delta 1, eta 1.0"] == 0.1
+    assert medians["main.FdeHBO, delta 1"] == 0.3
 
 
 @pytest.mark.slow
