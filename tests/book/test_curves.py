@@ -7,6 +7,7 @@ from bilevel_book.curves import (
     at_marks,
     band,
     first_below,
+    interval,
     largest_rise,
     shared_end,
 )
@@ -30,6 +31,14 @@ def test_a_band_is_mean_and_range_of_the_seeds(table, history):
     bands = band(at_marks(both, "cpu_seconds", "upper_loss", [15, 30]))
     assert bands.loc["C", ("mean", 15)] == 1.5
     assert np.isnan(bands.loc["C", ("mean", 30)])  # one of the two diverged: the survivor's value is no mean
+
+
+def test_an_interval_is_that_of_student(table):
+    found = interval(at_marks(table, "cpu_seconds", "upper_loss", [15, 30]))
+    half = 12.7062 * (5.75 - 3.0) / 2  # two seeds: t with one degree of freedom, and s / sqrt(2) is half their distance
+    assert np.allclose(found.loc["A", [("mean", 15), ("low", 15), ("high", 15)]], [4.375, 4.375 - half, 4.375 + half])
+    assert found.loc["C", [("mean", 15), ("low", 15), ("high", 15)]].tolist() == [1.0] * 3  # one seed
+    assert np.isnan(found.loc["C", ("mean", 30)])
 
 
 def test_first_below_and_largest_rise(table):

@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from bilevel_book.figures.cleaning import rejected
 from bilevel_book.figures.costs import PASSES, over_floor, passes
-from bilevel_book.figures.reproduction import race, standings
+from bilevel_book.figures.reproduction import lanes, race, standings
 from bilevel_book.style import (
     BLACK,
     BLUE,
@@ -35,6 +35,20 @@ def test_a_divergence_is_drawn(table):
     assert panel.get_yscale() == "log"
     lanes = standings(table, "upper_loss", 15, (1, 10)).axes[0]
     assert [text.get_text() for text in lanes.get_yticklabels()] == ["A", "B", "C"]  # the best on top
+
+
+def test_on_an_axis_that_a_method_does_not_have_it_is_not_drawn(table):
+    table["equivalents"] = table.gradients.where(table.label != "B")
+    panel = race(table, ["upper_loss"], "equivalents").axes[0]
+    assert [text.get_text() for text in panel.texts] == ["A", "C"]
+
+
+def test_lanes_have_the_best_on_top_and_a_dot_for_each_seed():
+    read = pd.DataFrame([[0.9, 0.8], [0.5, 0.7]], index=["SOBA", "FSLA"])
+    axes = lanes(read, "AUC", "t", {}, {"chance": 0.5}).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["FSLA", "SOBA"]
+    assert axes.lines[0].get_xdata().tolist() == [0.5, 0.7]
+    assert axes.texts[0].get_text() == "chance"
 
 
 @pytest.mark.slow

@@ -46,5 +46,5 @@ def _histogram(axes: Axes, weights: Tensor, wrong: Tensor) -> None:
     for part, colour, name in ((~wrong, BLUE, "label right"), (wrong, RED, "label wrong")):
         share = np.full(int(part.sum()), 1 / int(part.sum()))
         axes.hist(weights[part].numpy(), bins, weights=share, histtype="step", color=colour, linewidth=2, label=name)
-    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=r"weight $\sigma(\lambda_i)$", ylabel="share of images")
+    axes.set(xlim=(0, 1), ylim=(0, 1), xlabel=r"weight $\sigma(x_i)$", ylabel="share of images")
     axes.legend(loc="upper left")

@@ -1,4 +1,4 @@
-"""Pictures of stored experiments: curves of several methods and seeds, the seeds as a band."""
+"""Pictures of stored experiments: curves of several methods, with the interval that their seeds give as a band."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
-from bilevel_book.curves import at_marks, band
+from bilevel_book.curves import at_marks, interval
 from bilevel_book.style import BLACK, BLUE, SKY, filled, house_style, look, name_lines, panels
 
 AXES = {
@@ -32,10 +33,11 @@ def race(
     until: float | None = None,
     limits: Sequence[tuple[float, float]] | None = None,
 ) -> Figure:
-    """One panel for each column: the mean over seeds as a line, their range as a band, a cross where a run diverged.
+    """One panel for each column: the mean over seeds with its 95 % interval as a band, a cross where a run diverged.
 
-    `until` ends the axis, `limits` are the ends of each panel's upright one.
+    A loss is averaged in its logarithm. `until` ends the axis, `limits` are the ends of each panel's upright one.
     """
+    table = table.dropna(subset=[axis])  # a method that looks at all the data has no place among batches
     with house_style():
         figure, axes = panels(len(columns), height=0.7 + 2.9 * len(columns), sharex=True, squeeze=False)
         for panel, column in zip(axes[:, 0], columns, strict=True):
@@ -54,17 +56,21 @@ def race(
 def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: float | None = None) -> None:
     solvers = dict(zip(table.label, table.solver, strict=True))
     marks = np.linspace(0, until or table.groupby(["label", "seed"])[axis].max().max(), 121)
-    curves = band(at_marks(table, axis, column, marks))
+    values, is_loss = at_marks(table, axis, column, marks), column.endswith("loss")
+    curves = np.exp(interval(np.log(values))) if is_loss else interval(values)
     for label in solvers:
         style, rows = look(label, solvers[label]), curves.loc[label]
         panel.plot(marks, rows["mean"], label=label, linewidth=1.8, **style.line)
-        panel.fill_between(marks, rows["min"], rows["max"], color=style.color, alpha=0.15, linewidth=0)
+        panel.fill_between(marks, rows["low"], rows["high"], color=style.color, alpha=0.15, linewidth=0)
         ends = table[(table.label == label) & (table.step == table.diverged_at)]
         for seed, end in ends.groupby("seed"):
             before = table[(table.label == label) & (table.seed == seed)][column].dropna().iloc[-1]
             panel.plot(end[axis].iloc[0], before, "x", color=style.color, markersize=9, markeredgewidth=2)
-    if column.endswith("loss"):
+    if is_loss:
         panel.set_yscale("log")
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8), numticks=20))
+        panel.yaxis.set_major_formatter("{x:g}")
+        panel.yaxis.set_minor_formatter("")
     panel.grid(alpha=0.25)
 
 
@@ -79,6 +85,28 @@ def bars(values: pd.DataFrame, label: str, title: str, reference: float | None =
             axes.axvline(reference, color=BLUE, linewidth=1.2)
         axes.set(xlabel=label, title=title)
         axes.tick_params(axis="y", length=0, labelsize=9.5)
+        return figure
+
+
+def lanes(
+    read: pd.DataFrame, label: str, title: str, solvers: dict[str, str], lines: dict[str, float] | None = None
+) -> Figure:
+    """A lane for each row of `read`, best mean on top, with a dot for each seed; named lines are drawn across."""
+    rows = read.loc[read.mean(axis=1).sort_values().index]
+    with house_style():
+        figure, axes = panels(height=1.2 + 0.3 * len(rows))
+        for lane, (name, seeds) in enumerate(rows.iterrows()):
+            style = look(str(name), solvers.get(str(name)))
+            axes.plot(seeds, [lane] * len(seeds), style.marker, color=style.color, markersize=6, alpha=0.6)
+            axes.plot(seeds.mean(), lane, "|", color=style.color, markersize=18, markeredgewidth=2.5)
+        for words, value in (lines or {}).items():
+            axes.axvline(value, color=BLACK, linewidth=1, linestyle=":")
+            axes.text(value, len(rows) - 0.4, words, ha="center", va="bottom", fontsize=8.5)
+        axes.set_yticks(range(len(rows)), rows.index)
+        axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=label)
+        axes.set_title(title, pad=20 if lines else None)
+        axes.tick_params(axis="y", length=0, labelsize=9)
+        axes.grid(axis="y", alpha=0.3)
         return figure
 
 

@@ -98,6 +98,15 @@ def intervals(
     panel.minorticks_off()
 
 
+def ratios(judged: pd.DataFrame, title: str, of: str) -> Figure:
+    """A line for each row of `against`: its ratio to what it is compared with, `of`, and the interval that decides."""
+    with house_style():
+        figure, panel = panels(height=1.2 + 0.28 * len(judged))
+        intervals(panel, judged.reset_index(drop=True), list(judged.index), widest=NEAR)
+        panel.set(title=title, xlabel=of)
+        return figure
+
+
 def told(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> str:
     """How many verdicts each word has under a rule, and how many of them the protocol's own rule shares."""
     pairs = [

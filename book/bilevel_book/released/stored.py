@@ -47,10 +47,10 @@ def at_the_published_step(column: str) -> pd.DataFrame:
 def against(read: pd.DataFrame, unchanged: str = "correct") -> pd.DataFrame:
     """For each other row of `read`: the ratio to the unchanged one, low, high, and lower, higher, alike or undecided.
 
-    Holm's rule shares the 5 % among the rows, and the interval is the one by which a row was judged.
+    It stands beside what `decide` says. Holm's rule shares the 5 % among the rows, and the interval is the one by which a row was judged.
     """
     r = np.log(read.drop(index=unchanged) / read.loc[unchanged])
     n, none = r.shape[1], dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
     error = r.std(axis=1, ddof=1) / np.sqrt(n)
     judged = decide(pd.DataFrame({"rival": r.index, "n": n, "mean": r.mean(axis=1), "error": error} | none))
-    return judged.assign(ratio=np.exp(judged["mean"]), word=judged.verdict.map(WORDS))[["ratio", "low", "high", "word"]]
+    return judged.assign(ratio=np.exp(judged["mean"]), word=judged.verdict.map(WORDS))
