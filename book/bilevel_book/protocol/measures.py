@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-AXES = ("step", "equivalents", "seconds")
+AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds"}
 MARKS = 24  # 6 of them in the last quarter; 16 up to two thirds of the budget, and 4 in the last quarter of those
 HORIZONS = {"two thirds": 2 * MARKS // 3, "end": MARKS}  # in marks
 Measure = Callable[["Curve", np.ndarray], float]
