@@ -18,8 +18,8 @@ MEASURED = {
     "stable": "largest rise of the {} above its lowest value so far, after the first tenth of the budget",
 }
 RULE = (
-    f"95 % Student's t on paired log ratios, Holm's rule, margin {100 * MARGIN:g} %, at the end of the budget and at two "
-    "thirds of it"
+    f"95 % Student's t on paired log ratios, Holm's rule, margin {100 * MARGIN:g} %, at the end of the budget and at "
+    "two thirds of it"
 )
 TWICE = 1.0  # the margin of "much"
 
