@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from functools import cache, partial
 from pathlib import Path
 
 from bilevel_book import baselines, doctor, ledger
+from bilevel_book.ledger.evidence import runs_of
 from bilevel_book.paths import RESULTS
-from bilevel_book.protocol import selection
-from bilevel_core import experiments
+from bilevel_book.protocol import selection, sentences
 from bilevel_core.doctor import report
 
 JUDGED = ("hyper-representation", "hyper-cleaning")  # the experiments of the paper
@@ -40,8 +41,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def verdicts(given: argparse.Namespace) -> None:
-    for claim in ledger.of_experiment(given.name, experiments.read(given.name, given.results, "full")):
-        print(f"\n[{claim.verdict}] {claim.text} ({claim.where})\n    {claim.measure}: {claim.numbers}")
+    case = cache(partial(sentences.case, folder=given.results))
+    for claim in ledger.of_experiment(given.name, runs_of(given.name, given.results), case):
+        where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
+        print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
 
 
 def select(given: argparse.Namespace) -> None:

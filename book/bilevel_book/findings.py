@@ -40,10 +40,12 @@ def told(finding: Finding, ledger: Sequence[tuple[Any, Sequence[Any]]]) -> str:
     claims = {(claim.text, claim.numbers): claim for _, claim in rows}.values()  # said twice is counted once
     holds = sum(claim.verdict.startswith("holds") for claim in claims)
     fails = sum(claim.verdict == "does not hold" for claim in claims)
-    left = len(claims) - holds - fails
+    alike = sum(claim.verdict == "alike" for claim in claims)
+    left = len(claims) - holds - fails - alike
     counts = f"{holds} of {len(claims)} claims about {finding.about} hold, {fails} do not"
+    same = f", {alike} found no difference" if alike else ""
     rest = f", and {left} cannot be decided here" if left else ""
-    return f"**{finding.headline(holds, fails)}** {counts}{rest}.{_example(finding, rows)}"
+    return f"**{finding.headline(holds, fails + alike)}** {counts}{same}{rest}.{_example(finding, rows)}"
 
 
 def _example(finding: Finding, rows: Sequence[tuple[Any, Any]]) -> str:

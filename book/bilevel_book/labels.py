@@ -7,16 +7,17 @@ import pandas as pd
 from bilevel_core.experiments import sweep
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
+SIZES = {REPRESENTATION: "full", CLEANING: "protocol"}  # the runs that decide; "full" are those of the first edition
 
 
 @cache
 def _groups(experiment: str) -> dict[str, tuple[str, ...]]:
-    runs = sweep(experiment, "full")
+    runs = sweep(experiment, SIZES[experiment])
     return {run.group: tuple(dict.fromkeys(r.label for r in runs if r.group == run.group)) for run in runs}
 
 
 def labels(experiment: str, group: str) -> tuple[str, ...]:
-    """The labels of the runs in a group of the full size."""
+    """The labels of the runs in a group."""
     known = _groups(experiment)
     if group not in known:
         raise ValueError(f"{experiment} has no group {group!r}; it has {', '.join(known)}")

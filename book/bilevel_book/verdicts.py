@@ -1,21 +1,15 @@
-"""Verdicts on claims of the paper, and the measures by which stored runs decide them."""
+"""Claims of the paper with their verdicts, and how the first edition's runs of hyper-representation decide theirs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 import pandas as pd
 
 from bilevel_book.curves import at_marks, band
+from bilevel_book.protocol.verdict import Verdict
 
-
-class Verdict(StrEnum):
-    HOLDS = "holds"
-    LATE = "holds late"
-    FAILS = "does not hold"
-    UNDECIDED = "undecided"
-    UNTESTABLE = "not testable"
+__all__ = ["Claim", "Verdict", "ahead", "decided", "thirty_marks"]
 
 
 @dataclass(frozen=True)
@@ -47,12 +41,6 @@ def ahead(
     if lower.all():
         return Verdict.HOLDS
     return Verdict.LATE if lower[-1] else Verdict.FAILS
-
-
-def worst(verdicts: Sequence[Verdict]) -> Verdict:
-    """The verdict on a claim made of several."""
-    order = [Verdict.HOLDS, Verdict.LATE, Verdict.FAILS]
-    return max(verdicts, key=order.index)
 
 
 def thirty_marks(seconds: float) -> np.ndarray:

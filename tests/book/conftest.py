@@ -1,10 +1,14 @@
 """Evidence that is made up, so that a test can change it and see a verdict follow."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from bilevel_book.labels import SIZES
 from bilevel_book.ledger import Evidence
+from bilevel_book.protocol import sentences
 from bilevel_book.protocol.cells import Word
 from bilevel_core import experiments
 
@@ -15,17 +19,35 @@ COLUMNS = {
 
 
 def made_up(experiment):
-    """A history for every run that the experiment's file describes: losses that fall, a little higher for each seed."""
-    rows = np.arange(7)
+    """A history for the runs that decide, of three seeds: losses that fall, a little higher for each seed."""
+    share = np.linspace(0, 1, 97)
     tables = []
-    for run in experiments.sweep(experiment, "full"):
-        steps, seconds = run.budget.get("steps", 600), run.budget.get("seconds", 60)
-        falling = np.exp(-rows / 3) + 0.1 + 0.01 * run.seed
-        table = pd.DataFrame({"step": rows * steps / 6, "cpu_seconds": rows * seconds / 6, "gradients": rows * 1000})
+    for run in experiments.sweep(experiment, SIZES[experiment]):
+        if run.seed % 10 > 2:
+            continue
+        falling = 8 * np.exp(-20 * share) + 0.1 + 0.01 * (run.seed % 10)
+        axes = {"step": share * run.budget.get("steps", 600), "gradients": 1000 * share, "equivalents": 3000 * share}
+        axes |= dict.fromkeys(["seconds", "cpu_seconds"], 60 * share)
         numbers = dict.fromkeys(COLUMNS[experiment], falling)
         named = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
-        tables.append(table.assign(**numbers, **named, norm_v=5.0, stop="seconds", diverged_at=None))
+        tables.append(pd.DataFrame({**axes, **numbers, **named, "norm_v": 5.0, "stop": "steps", "diverged_at": None}))
     return pd.concat(tables, ignore_index=True)
+
+
+def case_of(cleaning):
+    """The sentences of the protocol about these runs, whatever is stored."""
+
+    def case(identifier):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sentences, "complete", lambda experiment, group, folder: cleaning[cleaning.group == group])
+            return sentences.case(identifier)
+
+    return cache(case)
+
+
+@pytest.fixture(name="case_of", scope="session")
+def case_of_fixture():
+    return case_of
 
 
 def cells(method, *words):
@@ -36,7 +58,8 @@ def cells(method, *words):
 @pytest.fixture(scope="session")
 def evidence():
     said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
-    return Evidence(made_up("hyper-representation"), made_up("hyper-cleaning"), said)
+    representation, cleaning = made_up("hyper-representation"), made_up("hyper-cleaning")
+    return Evidence(representation, cleaning, case_of(cleaning), said)
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

@@ -1,36 +1,70 @@
 """What another value changes, and the values that were taken."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from bilevel_book.ledger import effects, values
-from bilevel_book.released.stored import readings
+from bilevel_book.released.stored import against, readings
 from bilevel_core import experiments
 
 
-def history(label, values, stop="seconds"):
-    """One run for each value: from 1 at second 0 to the value at second 10, on a line."""
-    return pd.concat(
-        pd.DataFrame({"cpu_seconds": [0.0, 10.0], "loss": [1.0, value]}).assign(label=label, seed=seed, stop=stop)
-        for seed, value in values.items()
-    )
+def history(values, rows=25, stop="steps", end=30.0):
+    """One run for each seed and value: it starts at 1 and settles at the value at once."""
+    runs = {seed: [1.0] + [value] * (rows - 1) for seed, value in values.items()}
+    seconds = np.linspace(0, end, rows)
+    return pd.concat(pd.DataFrame({"seconds": seconds, "loss": runs[s], "seed": s, "stop": stop}) for s in runs)
 
 
-def test_an_effect_is_compared_over_the_seeds_that_both_have():
-    got = effects.compare(history("a", {0: 0.6}), history("b", {0: 0.2, 1: 0.4, 2: 0.5}), "loss", "cpu_seconds", 10.0)
-    assert (got.changed, got.unchanged, got.low, got.high, got.seeds) == (0.6, 0.2, 0.2, 0.5, 3)
-    assert got.beyond
-    assert str(got) == "0.600 instead of 0.200, outside the range of 3 seeds, 0.200 to 0.500"
-    half = effects.compare(history("a", {0: 0.6}), history("b", {0: 0.2, 1: 1.0}), "loss", "cpu_seconds", 5.0)
-    assert (half.changed, half.unchanged) == pytest.approx((0.8, 0.6))
-    assert not half.beyond
+UNCHANGED = {0: 0.2, 1: 0.4, 2: 0.5}
+
+
+def test_an_effect_is_a_ratio_seed_by_seed_with_its_interval():
+    twice = history({seed: 2 * value for seed, value in UNCHANGED.items()})
+    got = effects.compared(twice, history(UNCHANGED), "loss", "seconds")
+    assert got == "0.733 instead of 0.367: 2.00 to 2.00 times (3 seeds, 30 s)"
+    mixed = effects.compared(history({0: 0.2, 1: 0.8, 2: 0.5}), history(UNCHANGED), "loss", "seconds")
+    r = np.log([1, 2, 1])  # t with two degrees of freedom: 4.303
+    low, high = np.exp(r.mean() + np.array([-1, 1]) * 4.3027 * r.std(ddof=1) / np.sqrt(3))
+    assert mixed == f"0.500 instead of 0.367: {low:.2f} to {high:.2f} times (3 seeds, 30 s)"
+
+
+def test_only_shared_seeds_and_the_shared_budget_are_read():
+    longer = history(UNCHANGED, rows=49, end=60.0)
+    longer.loc[longer.seconds > 30, "loss"] = 9.0
+    assert effects.compared(history({0: 0.6}), longer, "loss", "seconds") == "0.600 instead of 0.200 (one seed, 30 s)"
+
+
+def test_runs_with_too_few_rows_are_read_at_their_last_one():
+    falls = history({0: 0.2, 1: 0.2}, rows=4)
+    falls.loc[falls.seconds == 30, "loss"] = 0.1
+    got = effects.compared(falls, history({0: 0.2, 1: 0.2}, rows=49), "loss", "seconds")
+    assert got == "0.100 instead of 0.200: 0.50 to 0.50 times (2 seeds, 30 s)"
 
 
 def test_a_run_that_diverged_is_called_so():
-    gone, kept = history("a", {0: 0.6}, stop="diverged"), history("b", {0: 0.2}).assign(cpu_seconds=[0.0, 20.0])
-    got = effects.compare(gone, kept, "loss", "cpu_seconds", 20.0)
-    assert got.beyond
-    assert str(got) == "diverged, instead of 0.200"
+    gone = pd.concat([history({0: 0.6}, rows=9, stop="diverged", end=10.0), history({1: 0.6})])
+    got = effects.compared(gone, history({0: 0.2, 1: 0.2}), "loss", "seconds")
+    assert got == "diverged on 1 of 2 instead of 0.200 (2 seeds, 30 s)"
+
+
+def test_a_choice_is_compared_at_the_same_second_and_momentum_at_the_same_step(evidence):
+    table = evidence.cleaning.copy()
+    base, other = ((table.group == "main") & (table.label == "MRBO"), table.label == "MRBO, eta 0.9")
+    table.loc[other, "seconds"] *= 0.5
+    (line,) = effects.of_method(table, "MRBO", ["MRBO, eta 0.9"])
+    assert line.endswith(" (3 seeds, 30 s)")
+    table.loc[base | other, "train_loss"] = table.seconds + 1.0  # the same at every second, and not at every row
+    (line,) = effects.of_method(table, "MRBO", ["MRBO, eta 0.9"])
+    assert ": 1.00 to 1.00 times" in line
+    (line,) = effects.of_fmbo(table, ["eta 0.5"])
+    assert line.endswith(": 1.00 to 1.00 times (3 seeds, 4000 steps)")
+
+
+def test_what_the_tuning_chose_is_read_from_the_file():
+    (line,) = effects.decay_when_tuned(["FMBO"])
+    chosen = experiments.sweep("hyper-cleaning", "protocol", ["tuned"], ["FMBO"])[0].options["eta"]
+    assert line == f"FMBO, tuned alike: eta = min(1, {chosen['c']:g} (t + 1)^(-0.667))"
 
 
 def test_a_label_that_did_not_run_is_an_error_that_names_those_that_did(evidence):
@@ -49,11 +83,12 @@ def test_a_label_may_be_shown_in_other_words(evidence):
 def test_a_defect_of_released_code_is_compared_over_its_seeds():
     (line,) = effects.of_released("cleaning", "auc", ["all upper batches from training"])
     auc = readings("cleaning", "auc")
-    now, then = auc.loc["all upper batches from training"], auc.loc["correct"]
-    assert line.startswith("stocBiO, all upper batches from training: auc ")
-    assert f"{now.mean():.3f} instead of {then.mean():.3f}, " in line
-    assert f"the range of {len(then)} seeds, {then.min():.3f} to {then.max():.3f}" in line
-    assert now.mean() < then.mean()
+    row = against(auc.loc[["correct", "all upper batches from training"]]).iloc[0]
+    now, then = (auc.loc[name].mean() for name in ("all upper batches from training", "correct"))
+    assert line == (
+        f"stocBiO, all upper batches from training: auc {now:.3f} instead of {then:.3f}: "
+        f"{row.low:.2f} to {row.high:.2f} times ({auc.shape[1]} seeds)"
+    )
 
 
 def test_schedules_are_shown_as_formulas():
@@ -62,9 +97,13 @@ def test_schedules_are_shown_as_formulas():
 
 
 def test_steps_without_momentum_are_counted(evidence):
-    long = evidence.cleaning.assign(step=evidence.cleaning.step * 10)
     eta = experiments.paper_settings("hyper-cleaning", "FMBO")["eta"]
     off = sum(eta(t) >= 1 for t in range(6000))
     assert 0 < off < 6000
-    said = values.without_momentum("FMBO", long)
-    assert said == f"FMBO: eta is 1, no momentum, in the first {off} of 6000 steps"
+    for steps, first in ((6000, off), (off // 2, off // 2)):
+        said = values.without_momentum("FMBO", evidence.cleaning.assign(step=steps))
+        assert said == f"FMBO: eta is 1, no momentum, in the first {first} of {steps} steps"
+
+
+def test_the_budget_is_that_of_the_main_comparison():
+    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['protocol']['main'].time:g}"

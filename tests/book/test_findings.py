@@ -31,6 +31,11 @@ def test_late_counts_as_holding_and_the_untestable_decides_nothing():
     assert text == "**Most hold.** 1 of 3 claims about the tests hold, 0 do not, and 2 cannot be decided here."
 
 
+def test_alike_is_decided_and_does_not_hold():
+    text = told(FINDING, ledger(Verdict.HOLDS, Verdict.ALIKE, Verdict.ALIKE, Verdict.UNDECIDED))
+    assert text.startswith("**Few hold.** 1 of 4 claims about the tests hold, 0 do not, 2 found no difference, and 1 ")
+
+
 def test_an_example_that_fails_is_told_with_its_number():
     rows = ledger(Verdict.HOLDS, Verdict.FAILS, Verdict.FAILS)
     assert told(FINDING, rows).endswith("One that does not: “claim 1” (found: 1.5).")

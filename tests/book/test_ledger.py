@@ -6,11 +6,12 @@ from collections import Counter
 import pytest
 
 from bilevel_book import paths
+from bilevel_book.labels import SIZES
 from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, PASSAGES, judged, render, taken, tally
 from bilevel_book.ledger import choices as choices_ledger
 from bilevel_book.ledger import claims as claims_ledger
 from bilevel_book.ledger import evidence as evidence_module
-from bilevel_book.ledger.registry import judge
+from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, OWN_QUESTION, TUNED, judge
 from bilevel_book.verdicts import Verdict
 from bilevel_core import experiments
 
@@ -88,7 +89,7 @@ def test_the_counts_at_the_top_are_those_of_the_rows(ledger, choices):
     top, counted = render.claims_summary(ledger), sum(expected.values())
     assert top.startswith(f"{len(PASSAGES)} passages of the paper make {counted} different claims")
     assert f"[{len(different) - counted} more](#claim-not-counted)" in top
-    for verdict in Verdict:
+    for verdict in expected:
         linked = f"[{expected[verdict]}](#claim-{verdict.replace(' ', '-')})"
         assert f"[{verdict}]{{.verdict .verdict-{verdict.replace(' ', '-')}}} {linked}\n" in top + "\n"
     measured_ones = sum(1 for choice in choices if choice.effect)
@@ -105,7 +106,7 @@ def test_every_claim_stands_once_under_its_verdict_with_a_link_to_its_card(ledge
         assert part.count("\n- [") == tally(ledger)[verdict]
     counted, _, apart = listed.partition("(claim-not-counted)=")
     assert apart.count("\n- [") == len(
-        re.findall(r", (about this book's code|true by construction|a question of ours)", apart)
+        re.findall(rf", ({'|'.join((OWN_CODE, CONSTRUCTION, OWN_QUESTION, TUNED))})", apart)
     )
     links = re.findall(r"\]\(#(claim-.+?)\)", counted)
     assert len(links) == sum(tally(ledger).values())
@@ -132,8 +133,8 @@ def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices
     shown = "\n".join(line for choice in choices for line in choice.effect)
     seen = {("ablations", "as in the paper"), ("ablations", "no second-order term"), ("momentum", "main comparison"),
             ("pzobo", "released code, PyTorch 2")}  # fmt: skip
-    for experiment in ("hyper-representation", "hyper-cleaning"):
-        for run in experiments.sweep(experiment, "full"):
+    for experiment, size in SIZES.items():
+        for run in experiments.sweep(experiment, size):
             if run.group in ("ablations", "pzobo", "momentum", "choices", "equal_steps"):
                 assert (run.group, run.label) in seen or f"{run.label}: " in shown, run.name
 
@@ -177,10 +178,9 @@ def test_the_claims_page_explains_every_verdict():
     assert all(render.badge(verdict) in text for verdict in Verdict)
 
 
-def test_a_missing_run_is_an_error_with_a_remedy(monkeypatch, tmp_path):
-    monkeypatch.setattr(evidence_module, "RESULTS", tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation are not stored.*reproduce"):
-        evidence_module.complete("hyper-representation")
+def test_a_missing_run_is_an_error_with_a_remedy(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation, tuning, are not stored.*reproduce"):
+        evidence_module.runs_of("hyper-representation", tmp_path)
 
 
 def test_a_chapter_that_does_not_exist_is_an_error():

@@ -11,7 +11,7 @@ from bilevel_book.protocol import Sentence, Verdict, compare, decide, judge, ove
 from bilevel_book.protocol.measures import curves, faster, lower, marks_of, stable
 from bilevel_book.protocol.tuning import best, edges, expected_best, inclusions, scores
 
-HOLDS, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
+HOLDS, _, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
 LOWER = Sentence("A is lower than B", "A", ("B",), "lower", "loss")
 STABLE = replace(LOWER, measure="stable")
 FASTER = replace(LOWER, measure="faster", levels=(1.0,))

@@ -5,7 +5,7 @@ import pytest
 from bilevel_book import stored
 from bilevel_book.__main__ import main
 from bilevel_book.ledger import of_experiment
-from bilevel_book.verdicts import Verdict, ahead, thirty_marks, worst
+from bilevel_book.verdicts import Verdict, ahead, thirty_marks
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,6 @@ from bilevel_book.verdicts import Verdict, ahead, thirty_marks, worst
 )
 def test_a_method_is_ahead_where_its_mean_is_lower(table, first, second, marks, verdict):
     assert ahead(table, first, second, "upper_loss", marks) == verdict
-
-
-def test_a_claim_of_several_parts_is_as_good_as_the_worst():
-    assert worst([Verdict.HOLDS, Verdict.HOLDS]) == Verdict.HOLDS
-    assert worst([Verdict.HOLDS, Verdict.LATE]) == Verdict.LATE
-    assert worst([Verdict.FAILS, Verdict.LATE, Verdict.HOLDS]) == Verdict.FAILS
 
 
 def test_the_marks_end_with_the_budget_and_leave_out_the_start():
@@ -45,5 +39,5 @@ def test_the_command_prints_every_claim_with_its_verdict(capsys):
 
 def test_without_results_the_command_says_how_to_make_them(tmp_path, capsys):
     assert main(["verdicts", "hyper-cleaning", "--results", str(tmp_path)]) == 2
-    command = f"python -m bilevel_core reproduce hyper-cleaning --size full --results {tmp_path}"
-    assert f"run `{command}` first" in capsys.readouterr().err
+    command = f"python -m bilevel_core reproduce hyper-cleaning --size protocol --group pilot --results {tmp_path}"
+    assert f"run `{command}`" in capsys.readouterr().err

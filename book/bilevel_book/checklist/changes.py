@@ -63,8 +63,8 @@ def one_sentence_one_verdict(ledger: Sequence[tuple[Any, Sequence[Any]]]) -> Cha
     return Change(
         f"everything counted: {len(every)} verdicts, of which {held} say *holds*.",
         f"{len(every) - len(kept)} of them repeat another one, and {apart} are about our own code, true by "
-        f"construction, or questions of ours. {sum(counted.values())} are left, of which {counted[Verdict.HOLDS]} "
-        "say *holds*.",
+        "construction, questions of ours, or about settings that are not the paper's. "
+        f"{sum(counted.values())} are left, of which {counted[Verdict.HOLDS]} say *holds*.",
     )
 
 

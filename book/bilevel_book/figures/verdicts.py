@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from bilevel_book.protocol.measures import AXES
 from bilevel_book.protocol.sentences import TRACKS, Case
 from bilevel_book.protocol.verdict import MARGIN, WORST_FIRST, Verdict
 from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
@@ -18,7 +19,6 @@ MARKS = {  # colour, mark, filled: a word can be told without its colour
     Verdict.FAILS: (RED, ">", True),
     Verdict.UNDECIDED: (GREY, "o", False),
 }
-AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds"}
 WIDEST, NEAR = 30.0, 4.0  # ratios beyond are drawn at the edge; what decides is seldom far
 
 

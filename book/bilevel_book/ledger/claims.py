@@ -6,6 +6,7 @@ verdict; nothing in the file says in advance what a verdict will be.
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,18 @@ import pandas as pd
 
 from bilevel_book.checks import checked_by
 from bilevel_book.labels import CLEANING, REPRESENTATION
-from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, representation, undecidable
+from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, representation, sentences, undecidable
 from bilevel_book.ledger.evidence import Evidence
 from bilevel_book.ledger.registry import Call, judge
+from bilevel_book.protocol.sentences import Case, case
 from bilevel_book.verdicts import Claim, Verdict
 from bilevel_core.experiments.files import at
 
 FILE = Path(__file__).with_name("claims.toml")
 KEYS = {"id": str, "section": str, "where": str, "quote": str, "judges": list}
 OPTIONAL = {"chapters": list}
-JUDGED_IN = (cleaning, counts, lemmas, rates, representation, undecidable)  # imported, so that their judges are known
+# Imported, so that their judges are known.
+JUDGED_IN = (cleaning, counts, lemmas, rates, representation, sentences, undecidable)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Passage:
         """The names of the tests that are marked with its id."""
         return tuple(test.split("::")[1] for test in checked_by().get(self.id, ()))
 
-    def claims(self, **tables: pd.DataFrame) -> list[Claim]:
+    def claims(self, **tables: Any) -> list[Claim]:
         """What is found, from the fields of `Evidence` at which its judges look."""
         return [
             replace(call(tables), where=where, apart=getattr(call.function, "apart", "")) for call, where in self.judges
@@ -85,13 +88,13 @@ def judged(evidence: Evidence) -> list[tuple[Passage, list[Claim]]]:
     return [(passage, passage.claims(**vars(evidence))) for passage in PASSAGES]
 
 
-def of_experiment(experiment: str, table: pd.DataFrame) -> list[Claim]:
-    """The claims of the paper about the figure of an experiment, from its runs."""
+def of_experiment(experiment: str, table: pd.DataFrame, case: Callable[[str], Case] = case) -> list[Claim]:
+    """The claims of the paper about the figure of an experiment, from its runs and the protocol's sentences."""
     if experiment not in FIGURES:
         raise ValueError(f"the paper has no figure of {experiment!r}; it has those of {', '.join(FIGURES)}")
     identifier, name = FIGURES[experiment]
     passage = next(passage for passage in PASSAGES if passage.id == identifier)
-    return passage.claims(**{name: table})
+    return passage.claims(**{name: table, "case": case})
 
 
 def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict, int]:

@@ -1,63 +1,57 @@
-"""What a changed setting does, beside the unchanged one at the same second or step.
+"""What a changed setting does, beside the unchanged one on the same seeds, up to the budget that both have.
 
-The yardstick is the range of the seeds of the unchanged setting.
+A run is read as the protocol reads "lower": the median over the last quarter of 24 marks; where some run of the two
+has no row of its own at a mark, its last row before the end. The interval is by Student's t, of the mean log ratio.
 """
 
-from dataclasses import dataclass
-
+import numpy as np
 import pandas as pd
 
-from bilevel_book.curves import at_marks, shared_end
-from bilevel_book.labels import CLEANING, REPRESENTATION, label, select
+from bilevel_book.labels import CLEANING, REPRESENTATION, SIZES, select
 from bilevel_book.ledger.registry import Registry
-from bilevel_book.released.stored import runs_of
+from bilevel_book.ledger.words import shown as formula
+from bilevel_book.protocol.comparison import Pairs
+from bilevel_book.protocol.measures import curves, lower
+from bilevel_book.released.stored import against, curve
+from bilevel_core.experiments import sweep
 from bilevel_core.experiments.report import mean_and_range, tuning_scores
 
 Lines = tuple[str, ...]
+UNITS = {"step": "steps", "seconds": "s", "cpu_seconds": "CPU s"}
 effect = Registry("effect")  # returns lines
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Means of the changed and the unchanged setting over the seeds they share, and the range of the latter's seeds."""
-
-    changed: float
-    unchanged: float
-    low: float
-    high: float
-    seeds: int
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the changed mean lies outside the range of the seeds; a diverged run always does."""
-        return not self.low <= self.changed <= self.high
-
-    def __str__(self) -> str:
-        if pd.isna(self.changed):
-            return f"diverged, instead of {self.unchanged:.3f}"
-        numbers = f"{self.changed:.3f} instead of {self.unchanged:.3f}"
-        if self.seeds == 1:
-            return f"{numbers} (one seed)"
-        where = "outside" if self.beyond else "within"
-        return f"{numbers}, {where} the range of {self.seeds} seeds, {self.low:.3f} to {self.high:.3f}"
+def compared(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: str) -> str:
+    """Two tables of one label each: their means, and the interval of their ratio."""
+    tables = {"changed": changed, "unchanged": unchanged}
+    runs = pd.concat([table.assign(label=name) for name, table in tables.items()])
+    found = curves(runs, axis, column, tables)
+    pairs = Pairs(found["changed"], found["unchanged"])
+    read = pairs.each(lambda curve: curve.read(lower, pairs.marks))
+    if np.isnan(read).any():
+        read = pairs.each(lambda curve: curve.read(lower, pairs.marks[-1:]))
+    return in_words(pd.DataFrame(read.T, index=list(tables)), f", {pairs.marks[-1]:.0f} {UNITS[axis]}")
 
 
-def compare(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: str, mark: float) -> Compared:
-    """Two tables of one label each, at a mark on `axis`. A run that diverged before it leaves no mean."""
-    values, base = (at_marks(t, axis, column, [mark])[mark].droplevel("label") for t in (changed, unchanged))
-    shared = values.index.intersection(base.index)
-    means = (part[shared].mean(skipna=False) for part in (values, base))
-    return Compared(*means, base.min(), base.max(), len(base))
+def in_words(read: pd.DataFrame, budget: str = "") -> str:
+    """A row with the changed setting, a row with the unchanged one, a column for each seed; inf: that run diverged."""
+    n, parts = read.shape[1], [_mean(row) for row in read.to_numpy()]
+    numbers, seeds = " instead of ".join(parts), "one seed" if n == 1 else f"{n} seeds"
+    if n > 1 and np.isfinite(read.to_numpy()).all():
+        row = against(read, read.index[1]).iloc[0]
+        numbers += f": {row.low:.2f} to {row.high:.2f} times"
+    return f"{numbers} ({seeds}{budget})"
 
 
-def against(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: str, axis: str) -> Lines:
-    """Each of the others, by the name it is shown by, at the last mark that every run reached."""
-    mark = shared_end(pd.concat((unchanged, *others.values())), axis)
-    unit = "seconds" if axis == "cpu_seconds" else "steps"
-    return tuple(
-        f"{name}: {column.replace('_', ' ')} {compare(other, unchanged, column, axis, mark)}, after {mark:.0f} {unit}"
-        for name, other in others.items()
-    )
+def _mean(row: np.ndarray) -> str:
+    gone = np.isinf(row).sum()
+    return f"diverged on {gone} of {len(row)}" if gone else f"{row.mean():.3f}"
+
+
+def lines(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: str, axis: str) -> Lines:
+    """Each of the others, by the name it is shown by."""
+    metric = column.replace("_", " ")
+    return tuple(f"{name}: {metric} {compared(other, unchanged, column, axis)}" for name, other in others.items())
 
 
 # Hyper-representation
@@ -67,7 +61,7 @@ def against(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: st
 def of_fdehbo(representation: pd.DataFrame, labels: list[str]) -> Lines:
     """FdeHBO, 200 steps."""
     base, *others = (select(representation, REPRESENTATION, "ablations", name) for name in ("as in the paper", *labels))
-    return against(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
+    return lines(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
 
 
 @effect
@@ -75,15 +69,15 @@ def of_pzobo(representation: pd.DataFrame, labels: list[str]) -> Lines:
     """Other readings of PZOBO-S."""
     first = "released code, PyTorch 2"
     base, *others = (select(representation, REPRESENTATION, "pzobo", name) for name in (first, *labels))
-    return against(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
+    return lines(base, dict(zip(labels, others, strict=True)), "upper_loss", "step")
 
 
 @effect
 def of_held_out(representation: pd.DataFrame) -> Lines:
     """FdeHBO when a part of the training file is held out."""
     base, split = (select(representation, REPRESENTATION, group, "FdeHBO") for group in ("main", "held_out"))
-    lines = against(base, {"split training file": split}, "upper_loss", "cpu_seconds")
-    return (*lines, f"accuracy on images never used {split.test_accuracy.iloc[-1]:.3f}")
+    told = lines(base, {"split training file": split}, "upper_loss", "cpu_seconds")
+    return (*told, f"accuracy on images never used {split.test_accuracy.iloc[-1]:.3f}")
 
 
 @effect
@@ -108,10 +102,10 @@ def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Line
 
 @effect
 def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
-    """FMBO, 3000 steps; `shown` puts a label into words."""
+    """FMBO, at equal steps; `shown` puts a label into words."""
     base, *others = (select(cleaning, CLEANING, "momentum", name) for name in ("main comparison", *labels))
     names = [shown.format(name) for name in labels]
-    return against(base, dict(zip(names, others, strict=True)), "train_loss", "step")
+    return lines(base, dict(zip(names, others, strict=True)), "train_loss", "step")
 
 
 @effect
@@ -119,15 +113,15 @@ def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str
     """A method against itself in the main comparison, at the same second."""
     base = select(cleaning, CLEANING, "main", method)
     others = {name: select(cleaning, CLEANING, group, name) for name in labels}
-    return against(base, others, "train_loss", "cpu_seconds")
+    return lines(base, others, "train_loss", "seconds")
 
 
 @effect
-def of_decay_in_tuning(cleaning: pd.DataFrame, method: str) -> Lines:
-    """The factor c in eta = min(1, c (t + 1)^-2/3)."""
-    scores = tuning_scores(select(cleaning, CLEANING, "tuning"), "train_loss").set_index("label").score
-    tried = (f"{scores[label(CLEANING, 'tuning', f'{method}, c {c}')]:.3f} with c = {c}" for c in (1, 10, 100))
-    return (f"{method}: training loss in the tuning {', '.join(tried)}",)
+def decay_when_tuned(methods: list[str]) -> Lines:
+    """The eta that the protocol's tuning chose."""
+    runs = sweep(CLEANING, SIZES[CLEANING], ["tuned"], methods)
+    chosen = {run.label: run.make_solver().eta for run in runs}  # the same on every seed
+    return tuple(f"{method}, tuned alike: eta = {formula(eta)}" for method, eta in chosen.items())
 
 
 def ends(cleaning: pd.DataFrame, group: str, name: str, column: str) -> pd.Series:
@@ -167,6 +161,6 @@ def of_released(group: str, column: str, labels: list[str]) -> Lines:
 
     `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
     """
-    base, *others = (runs_of(group, name) for name in ("correct", *labels))
-    names = [f"stocBiO, {name}" for name in labels]
-    return against(base, dict(zip(names, others, strict=True)), column, "step")
+    ends = {name: curve(group, name, column).iloc[-1] for name in ("correct", *labels)}
+    reads = {name: pd.DataFrame([ends[name], ends["correct"]], index=[name, "correct"]) for name in labels}
+    return tuple(f"stocBiO, {name}: {column.replace('_', ' ')} {in_words(read)}" for name, read in reads.items())

@@ -1,41 +1,37 @@
-"""What the ledgers look at: the stored runs of both experiments and the measured rates."""
+"""What the ledgers look at: the stored runs of both experiments, the sentences that they decide, the measured rates."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import pandas as pd
 
-from bilevel_book.labels import CLEANING, REPRESENTATION
+from bilevel_book.labels import CLEANING, REPRESENTATION, SIZES
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.cells import RUNS, cells
-from bilevel_core import experiments
+from bilevel_book.protocol.sentences import Case, case, complete
+from bilevel_core.experiments import load
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The histories of both experiments as `experiments.read` gives them, and the cells of the rates."""
+    """The histories of both experiments as `experiments.read` gives them, the sentences, and the cells of the rates."""
 
     representation: pd.DataFrame
     cleaning: pd.DataFrame
+    case: Callable[[str], Case]  # the sentence of the protocol with this name, and its runs
     cells: pd.DataFrame  # what every cell says about the rate of its method
 
     @classmethod
     def stored(cls) -> "Evidence":
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
-        return cls(
-            complete(REPRESENTATION),
-            complete(CLEANING),
-            pd.concat([cells(method).assign(method=method) for method in RUNS]),
-        )
+        said = pd.concat([cells(method).assign(method=method) for method in RUNS])
+        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), said)
 
 
-def complete(experiment: str) -> pd.DataFrame:
+def runs_of(experiment: str, folder: Path = RESULTS) -> pd.DataFrame:
     """The stored runs of an experiment, all of them."""
-    folder = RESULTS / experiment / "full"
-    runs = experiments.sweep(experiment, "full")
-    missing = [run.name for run in runs if not experiments.is_stored(run, folder)]
-    if missing:
-        raise FileNotFoundError(
-            f"{len(missing)} of {len(runs)} runs of {experiment} are not stored, the first is {missing[0]}: "
-            f"run `python -m bilevel_core reproduce {experiment}`"
-        )
-    return experiments.read(experiment, RESULTS)
+    size = SIZES[experiment]
+    tables = [complete(experiment, group, folder, size) for group in load(experiment).sizes[size]]
+    return pd.concat(tables, ignore_index=True)

@@ -22,7 +22,7 @@ def has_rate(cells: pd.DataFrame, method: str, exponent: float) -> Claim:
         "slopes of the mean squared hypergradient against steps, on two problems with three noises, four starts and "
         "eight seeds, beside a negative control that has the same steps and no momentum; by the rule of the protocol",
         f"of {len(rows)} cells " + ", ".join(f"{said.get(word, 0)} {_plural(word)}" for word in Word),
-        Verdict(together(rows.word)),
+        together(rows.word),
     )
 
 

@@ -7,8 +7,8 @@ is called in claims.toml by
 
     { judge = "has_rate", method = "FdeHBO", exponent = 1.5 }
 
-or, where the file has nothing to add, by its name alone. A parameter that is named as a field of `Evidence` gets that
-table, so that a function says in its first line what it looks at.
+or, where the file has nothing to add, by its name alone. A parameter that is named as a field of `Evidence` gets
+it, so that a function says in its first line what it looks at.
 """
 
 import inspect
@@ -74,7 +74,8 @@ class Call:
 
 judge = Registry("judge")  # returns a Claim
 
-OWN_CODE, CONSTRUCTION, OWN_QUESTION = "about this book's code", "true by construction", "a question of ours"
+OWN_CODE, CONSTRUCTION = "about this book's code", "true by construction"
+OWN_QUESTION, TUNED = "a question of ours", "the same sentence, tuned alike"
 
 
 def apart(why: str) -> Callable[[Function], Function]:

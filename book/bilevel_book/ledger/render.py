@@ -24,13 +24,13 @@ def anchor(name: str, kind: str = "claim") -> str:
 
 
 APART = "not counted"
-WORST_FIRST = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
+ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
     """How many passages, how many claims, and how many of them have each verdict, with a link to their list."""
     counts = tally(ledger)
-    verdicts = "\n".join(f"- {badge(word)} [{counts[word]}](#{anchor(word)})" for word in WORST_FIRST)
+    verdicts = "\n".join(f"- {badge(word)} [{counts[word]}](#{anchor(word)})" for word in ORDER if counts[word])
     left = len(different(ledger)) - sum(counts.values())
     apart = f"[{left} more](#{anchor(APART)}) are shown and not counted."
     return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}\n\n{apart}"
@@ -43,9 +43,9 @@ def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
         for claim, passage in different(ledger).items()
     }
     parts = []
-    for word in (*WORST_FIRST, APART):
-        those = [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]
-        parts.append(f"({anchor(word)})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
+    for word in (*ORDER, APART):
+        if those := [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]:
+            parts.append(f"({anchor(word)})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
     return "\n\n".join(parts)
 
 

@@ -5,7 +5,7 @@ Their names stand in the templates of choices.toml, `{setting: hyper-cleaning, F
 
 import pandas as pd
 
-from bilevel_book.labels import CLEANING, select
+from bilevel_book.labels import CLEANING, SIZES, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown
@@ -45,14 +45,14 @@ def option(experiment: str, name: str) -> str:
 
 @value
 def seconds(experiment: str) -> str:
-    """The budget of the main comparison."""
-    return shown(load(experiment).sizes["full"]["main"].seconds)
+    """The budget of the main comparison, in calibrated seconds."""
+    return shown(load(experiment).sizes[SIZES[experiment]]["main"].time)
 
 
 @value
 def batch(method: str) -> str:
     """Its batch in hyper-cleaning."""
-    run = next(run for run in sweep(CLEANING, "full", ["main"], [method]))
+    run = next(run for run in sweep(CLEANING, SIZES[CLEANING], ["main"], [method]))
     return f"batch {run.problem_options['batch_size']}"
 
 

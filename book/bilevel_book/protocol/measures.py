@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-AXES = ("step", "equivalents", "seconds")
+AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds"}
 MARKS = 24  # 6 of them in the last quarter; 16 up to two thirds of the budget, and 4 in the last quarter of those
 HORIZONS = {"two thirds": 2 * MARKS // 3, "end": MARKS}  # in marks
 Measure = Callable[["Curve", np.ndarray], float]
@@ -50,14 +50,15 @@ Curves = dict[str, dict[int, Curve]]  # by label and seed
 
 def curves(runs: pd.DataFrame, axis: str, metric: str, labels: Iterable[str], least: float = 0.0) -> Curves:
     """The runs of some labels, no value below `least`; rows without one, as the last of a diverged run, go."""
-    if missing := {"label", "seed", "stop", axis, metric} - set(runs.columns):
+    columns = ["label", "seed", "stop", axis, metric]
+    if missing := set(columns) - set(runs.columns):
         raise ValueError(f"the runs have no column {', '.join(sorted(missing))}; they have {', '.join(map(str, runs))}")
     if (runs[metric] < 0).any():
         raise ValueError(f"{metric} has values below 0, which have no log ratio; for an accuracy give 1 - accuracy")
     found: Curves = {label: {} for label in labels}
     if unknown := found.keys() - set(runs.label):
         raise ValueError(f"no run is labelled {', '.join(sorted(unknown))}; there are {', '.join(runs.label.unique())}")
-    rows = runs[runs.label.isin(found)].dropna(subset=[axis, metric]).sort_values(axis, kind="stable")
+    rows = runs.loc[runs.label.isin(found), columns].dropna(subset=[axis, metric]).sort_values(axis, kind="stable")
     for label in found:
         for seed, run in rows[rows.label == label].groupby("seed"):
             value, diverged = np.maximum(run[metric].to_numpy(float), least), run.stop.iloc[0] == "diverged"

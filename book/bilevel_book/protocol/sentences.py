@@ -9,7 +9,7 @@ for case in cases("hyper-cleaning"):
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +68,10 @@ class Case:
 
     def rules(self) -> pd.DataFrame:
         """A row for each track, axis, margin and level (nan: all levels), with its verdict."""
+        return self._rules
+
+    @cached_property
+    def _rules(self) -> pd.DataFrame:  # which takes a second
         table = robustness({name: (track.runs, track.sentences) for name, track in self.tracks.items()})
         by_rule = table.groupby(["track", "axis", "margin", "level"], sort=False, dropna=False)
         return by_rule.verdict.agg(worst).reset_index().assign(sentence=self.id)
@@ -93,17 +97,26 @@ def entries() -> dict[str, dict[str, Any]]:
 
 def cases(experiment: str, folder: Path = RESULTS, tracks: Iterable[str] = tuple(TRACKS)) -> list[Case]:
     """The sentences about an experiment, one for each method that is praised, in the order of the file."""
-    return [
-        Case(
-            name if len(entry["first"]) == 1 else f"{name}, {first}",
-            entry["says"],
-            first,
-            {track: _track(entry, track, first, folder) for track in tracks if track in entry},
-        )
+    return [case(name, folder, tracks) for name, (entry, _) in _asked().items() if entry["experiment"] == experiment]
+
+
+def case(identifier: str, folder: Path = RESULTS, tracks: Iterable[str] = tuple(TRACKS)) -> Case:
+    """The sentence "C3", or "C1, FMBO" where several methods are praised."""
+    if identifier not in (asked := _asked()):
+        raise ValueError(f"no sentence {identifier!r}; there are {'; '.join(asked)}")
+    entry, first = asked[identifier]
+    entry = entry | {"says": entry["says"].format(first=first)}
+    found = {track: _track(entry, track, first, folder) for track in tracks if track in entry}
+    return Case(identifier, entry["says"], first, found)
+
+
+def _asked() -> dict[str, tuple[dict[str, Any], str]]:
+    """The entries, with one of the methods that each praises, by the names of the cases."""
+    return {
+        name if len(entry["first"]) == 1 else f"{name}, {first}": (entry, first)
         for name, entry in entries().items()
         for first in entry["first"]
-        if entry["experiment"] == experiment
-    ]
+    }
 
 
 def _track(entry: dict[str, Any], track: str, first: str, folder: Path) -> Track:
@@ -148,16 +161,16 @@ def _better(experiment: str, readings: list[str], folder: Path) -> str:
 
 
 @cache
-def complete(experiment: str, group: str, folder: Path = RESULTS) -> pd.DataFrame:
+def complete(experiment: str, group: str, folder: Path = RESULTS, size: str = SIZE) -> pd.DataFrame:
     """All runs of a group, with errors beside accuracies; from half of them nothing is decided."""
-    runs = sweep(experiment, SIZE, [group])
-    place = folder / experiment / SIZE
+    runs = sweep(experiment, size, [group])
+    place = folder / experiment / size
     if missing := [run.name for run in runs if not is_stored(run, place)]:
-        again = f"python -m bilevel_core reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
+        again = f"python -m bilevel_core reproduce {experiment} --size {size} --group {group} --results {folder}"
         raise FileNotFoundError(
             f"{len(missing)} of {len(runs)} runs of {experiment}, {group}, are not stored, "
             f"the first is {missing[0]}: run `{again}`"
         )
-    table = read(experiment, folder, SIZE, group)
+    table = read(experiment, folder, size, group)
     errors = {name.replace("accuracy", "error"): 1 - table[name] for name in table if str(name).endswith("accuracy")}
     return table.assign(**errors)

@@ -1,0 +1,72 @@
+"""Sentences of the paper about its figures, judged by the rules of the protocol, on each of its two tracks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bilevel_book.ledger.registry import TUNED, apart, judge
+from bilevel_book.protocol.comparison import Sentence
+from bilevel_book.protocol.measures import AXES
+from bilevel_book.protocol.sentences import Case
+from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.verdicts import Claim
+
+MEASURED = {
+    "faster": "budget until the {} first meets each of a list of levels",
+    "lower": "median {} over the last quarter of the budget",
+    "stable": "largest rise of the {} above its lowest value so far, after the first tenth of the budget",
+}
+RULE = (
+    f"95 % Student's t on paired log ratios, Holm's rule, margin {100 * MARGIN:g} %, at the end of the budget and at "
+    "two thirds of it"
+)
+TWICE = 1.0  # the margin of "much"
+
+
+@judge
+def as_stated(case: Callable[[str], Case], sentence: str) -> Claim:
+    return ruling(case(sentence), "stated")
+
+
+@judge
+@apart(TUNED)
+def tuned_alike(case: Callable[[str], Case], sentence: str) -> Claim:
+    return ruling(case(sentence), "tuned")
+
+
+def ruling(case: Case, track: str) -> Claim:
+    """The verdict of the protocol; for every rival the ratio with its interval at the end of the budget."""
+    found, chosen = case.numbers(track), case.tracks[track]
+    end = found[found.horizon == "end"]
+    numbers = [
+        ("" if len(chosen.sentences) == 1 else f"{sentence.measure}: ")
+        + ", ".join(_pair(row, sentence) for row in end[end.measure == sentence.measure].itertuples())
+        for sentence in chosen.sentences
+    ]
+    numbers += [f"{rival}: {why}" for rival, why in chosen.sentences[0].untestable.items()]
+    if gone := end.first_diverged.max():
+        numbers.append(f"{case.first} diverged on {gone} of {end.n.max()} seeds")
+    if "much faster" in case.says:
+        numbers.append(f"with a margin of a factor of two: {case.verdict(track, margin=TWICE)}")
+    stays, others = case.stays(track)
+    numbers.append(f"the verdict stays under {stays} of {others} other rules")
+    what = (MEASURED[each.measure].format(_words(each.metric)) for each in chosen.sentences)
+    seeds = f"{end.n.max()} seeds, in {AXES[chosen.axis]}"
+    measure = f"{' and '.join(what)}, that of {case.first} over that of the other, {seeds}: {RULE}"
+    return Claim(case.says, measure, "; ".join(numbers), case.verdict(track))
+
+
+def _pair(row: Any, sentence: Sentence) -> str:
+    told = f"{row.rival} {np.exp(row.mean):.2f} ({row.low:.2f} to {row.high:.2f})"
+    if np.isnan(row.mean):
+        told = f"{row.rival} cannot be read"
+    if row.rival_diverged:
+        told += f" (diverged on {row.rival_diverged} of {row.n} seeds)"
+    if row.rival in sentence.contains and row.verdict == Verdict.FAILS:
+        told += f" (a special case of {sentence.first}, which was not tuned enough)"
+    return told
+
+
+def _words(metric: str) -> str:
+    return metric.replace("upper", "outer").replace("_", " ")
