@@ -121,8 +121,7 @@ def read(
             continue
         history = pd.read_csv(place / f"{run.name}.csv")
         if file.calibration:
-            prices = file.calibration["prices"]
-            calls = history.gradients + prices["Hv"] * history.Hv + prices["Jv"] * history.Jv
+            calls = history.gradients + sum(price * history[name] for name, price in file.calibration["prices"].items())
             history["equivalents"] = calls * _batches(run, file)
             cost = costs.get(file.sizes[size][run.group].priced_as(run.label), {"median": float("nan")})
             history["seconds"] = history.step * cost["median"]

@@ -45,9 +45,10 @@ def at_the_published_step(column: str) -> pd.DataFrame:
 
 
 def against(read: pd.DataFrame, unchanged: str = "correct") -> pd.DataFrame:
-    """For each other row of `read`: the ratio to the unchanged one, low, high, and lower, higher, alike or undecided.
+    """For each other row of `read`: the ratio to the unchanged one, beside what `decide` says of it.
 
-    It stands beside what `decide` says. Holm's rule shares the 5 % among the rows, and the interval is the one by which a row was judged.
+    `word` is lower, higher, alike or undecided. Holm's rule shares the 5 % among the rows, and the interval from low to
+    high is the one by which a row was judged.
     """
     r = np.log(read.drop(index=unchanged) / read.loc[unchanged])
     n, none = r.shape[1], dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
