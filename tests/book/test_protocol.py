@@ -10,6 +10,7 @@ import pytest
 from bilevel_book.protocol import Sentence, Verdict, compare, decide, judge, overall, robustness, stays
 from bilevel_book.protocol.measures import curves, faster, lower, marks_of, stable
 from bilevel_book.protocol.tuning import best, edges, expected_best, inclusions, scores
+from bilevel_book.protocol.verdict import without_inclusions
 
 HOLDS, _, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
 LOWER = Sentence("A is lower than B", "A", ("B",), "lower", "loss")
@@ -58,8 +59,10 @@ def test_lower_is_the_median_of_the_last_quarter_of_the_marks():
 
 def test_stable_is_the_largest_ratio_to_the_lowest_so_far_after_the_first_tenth():
     curve, marks = only(runs("A", [9, 1, 2, 8, 4, 5, 3, *[1] * 17, 1.5]))
-    assert curve.read(stable, marks) == 1.5  # from mark 3, where it is 8, to 24
-    assert curve.read(stable, marks[:16]) == 4  # from mark 2, where it is 2, to 16
+    assert curve.read(stable, marks) == 8  # at mark 3; the 1 of the first tenth is not forgotten
+    late, _ = only(runs("A", [9, 2, 8, 1, *[1] * 20, 1.5]))
+    assert late.read(stable, marks) == 1.5  # and a rise in the first tenth, at mark 2, does not count
+    assert late.read(stable, marks[:16]) == 4  # where that mark is after the first tenth
     assert only(runs("A", np.arange(1.0, 26)[::-1]))[0].read(stable, marks) == 1
 
 
@@ -381,6 +384,18 @@ def test_the_edge_of_a_box_is_its_outer_tenth_on_a_logarithmic_scale():
     box = {"alpha": (1e-3, 1.0), "beta": (1e-3, 1.0), "lam": (1e-3, 1.0), "delta": (1e-3, 1.0)}
     point = {"alpha": 10**-2.7, "beta": 10**-2.69, "lam": 10**-0.31, "delta": 10**-0.3}
     assert edges(point, box) == {"alpha": "low", "delta": "high"}
+
+
+def test_a_pair_in_which_a_method_loses_to_a_part_of_itself_is_shown_as_undecided():
+    table = pd.concat(
+        [runs("FMBO", *settling(1, 1)), runs("SOBA", *settling(0.8, 0.8)), runs("FSLA", *settling(0.8, 0.8))]
+    )
+    asked = Sentence("t", "FMBO", ("SOBA", "FSLA"), "lower", "loss", contains=("SOBA",))
+    decided = decide(compare(table, asked, "equivalents"))
+    assert set(decided.verdict) == {FAILS}
+    shown = without_inclusions(decided, asked).set_index("rival").verdict
+    assert set(shown["SOBA"]) == {UNDECIDED}
+    assert set(shown["FSLA"]) == {FAILS}
 
 
 def test_a_method_that_loses_to_one_that_it_contains_needs_more_tuning():

@@ -9,7 +9,7 @@ from bilevel_book.ledger.registry import TUNED, apart, judge
 from bilevel_book.protocol.comparison import Sentence
 from bilevel_book.protocol.measures import AXES
 from bilevel_book.protocol.sentences import Case
-from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.protocol.verdict import MARGIN
 from bilevel_book.verdicts import Claim
 
 MEASURED = {
@@ -63,7 +63,7 @@ def _pair(row: Any, sentence: Sentence) -> str:
         told = f"{row.rival} cannot be read"
     if row.rival_diverged:
         told += f" (diverged on {row.rival_diverged} of {row.n} seeds)"
-    if row.rival in sentence.contains and row.verdict == Verdict.FAILS:
+    if row.rival in sentence.contains and row.low > 1 + MARGIN:
         told += f" (a special case of {sentence.first}, which was not tuned enough)"
     return told
 

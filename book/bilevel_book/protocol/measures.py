@@ -79,8 +79,8 @@ def lower(curve: Curve, marks: np.ndarray) -> float:
 
 def stable(curve: Curve, marks: np.ndarray) -> float:
     """The largest ratio to the running minimum, after the first tenth of the marks; 1 if it never rises."""
-    value = curve.at_marks(marks[marks > 0.1 * marks[-1]])
-    return float((value / np.minimum.accumulate(value)).max())
+    value = curve.at_marks(marks)
+    return float((value / np.minimum.accumulate(value))[marks > 0.1 * marks[-1]].max())
 
 
 def faster(level: float) -> Measure:

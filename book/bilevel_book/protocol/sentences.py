@@ -20,7 +20,7 @@ from bilevel_book.protocol.comparison import Sentence, compare
 from bilevel_book.protocol.robustness import robustness, stays
 from bilevel_book.protocol.selection import LOSS, SIZE, method_of
 from bilevel_book.protocol.tuning import scores
-from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, worst
+from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, without_inclusions, worst
 from bilevel_core.experiments import is_stored, read, sweep
 
 FILE = Path(__file__).with_name("sentences.toml")
@@ -57,9 +57,11 @@ class Case:
         ]
 
     def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
-        """A row for each measure, rival and horizon, as `decide` gives them."""
-        decided = self._decided(track, axis, margin)
-        tables = [table.assign(measure=sentence.measure, metric=sentence.metric) for sentence, table in decided]
+        """A row for each measure, rival and horizon, as `decide` gives them, but for rivals that `first` contains."""
+        tables = [
+            without_inclusions(table, each).assign(measure=each.measure, metric=each.metric)
+            for each, table in self._decided(track, axis, margin)
+        ]
         return pd.concat(tables, ignore_index=True)
 
     def verdict(self, track: str, axis: str | None = None, margin: float = MARGIN) -> Verdict:

@@ -79,14 +79,17 @@ def decide(compared: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
     return compared.assign(low=low, high=high, verdict=compared.rival.map(said))
 
 
-def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
-    """The verdict on the sentence: the worst on its rivals, as it means them.
+def without_inclusions(decided: pd.DataFrame, sentence: Sentence) -> pd.DataFrame:
+    """A method that loses to a special case of itself was not tuned enough: that pair is undecided."""
+    if decided.empty:
+        return decided
+    lost = decided.rival.isin(sentence.contains) & (decided.verdict == Verdict.FAILS)
+    return decided.assign(verdict=decided.verdict.mask(lost, Verdict.UNDECIDED))
 
-    A method that loses to a special case of itself was not tuned enough: about the method nothing is decided.
-    """
-    rows: list[Any] = list(decided.itertuples())
-    lost_to_itself = {row.rival for row in rows if row.verdict == Verdict.FAILS} & set(sentence.contains)
-    words = {Verdict.UNDECIDED if row.rival in lost_to_itself else row.verdict for row in rows}
+
+def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
+    """The verdict on the sentence: the worst on its rivals, as it means them."""
+    words = set(without_inclusions(decided, sentence).verdict)
     if sentence.means == "alike":
         words = {{Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS}.get(word, word) for word in words}
     elif sentence.means == "differs" and words & {Verdict.HOLDS, Verdict.FAILS}:
