@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from bilevel_book.ledger import effects, values
-from bilevel_book.released.stored import against, readings
+from bilevel_book.protocol.paired import against
+from bilevel_book.released.stored import readings
 from bilevel_core import experiments
 
 

@@ -12,7 +12,8 @@ from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown as formula
 from bilevel_book.protocol.comparison import Pairs
 from bilevel_book.protocol.measures import curves, lower
-from bilevel_book.released.stored import against, curve
+from bilevel_book.protocol.paired import against
+from bilevel_book.released.stored import curve
 from bilevel_core.experiments import sweep
 from bilevel_core.experiments.report import mean_and_range, tuning_scores
 

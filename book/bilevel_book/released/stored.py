@@ -1,18 +1,9 @@
-"""The stored runs of Chapter 11, and what a switch changes in them.
+"""The stored runs of Chapter 11: of a label, of all switches, and at the step at which all of them can be read."""
 
-    r_s = log(what is read with the switch / what is read without it)        on seed s, both at the same step
-
-The mean of r over the seeds has an interval by Student's t, and a word by the rules of the protocol, but at the end of
-the budget alone: these runs are too short to be read at 24 marks.
-"""
-
-import numpy as np
 import pandas as pd
 
 from bilevel_book.protocol.sentences import complete
-from bilevel_book.protocol.verdict import Verdict, decide
 
-WORDS = {Verdict.HOLDS: "lower", Verdict.FAILS: "higher", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided"}
 HALF = 25  # the step at which all switches can be read with the steps of the paper
 RENOISED = "labels re-noised"
 
@@ -42,16 +33,3 @@ def at_the_published_step(column: str) -> pd.DataFrame:
     """The switches of stocBiO after `HALF` steps; re-noised labels are those of the longer runs at that time."""
     switches, longer = readings("switches", column), readings("published", column, HALF)
     return pd.concat([switches, longer.loc[[RENOISED], switches.columns]])
-
-
-def against(read: pd.DataFrame, unchanged: str = "correct") -> pd.DataFrame:
-    """For each other row of `read`: the ratio to the unchanged one, beside what `decide` says of it.
-
-    `word` is lower, higher, alike or undecided. Holm's rule shares the 5 % among the rows, and the interval from low to
-    high is the one by which a row was judged.
-    """
-    r = np.log(read.drop(index=unchanged) / read.loc[unchanged])
-    n, none = r.shape[1], dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
-    error = r.std(axis=1, ddof=1) / np.sqrt(n)
-    judged = decide(pd.DataFrame({"rival": r.index, "n": n, "mean": r.mean(axis=1), "error": error} | none))
-    return judged.assign(ratio=np.exp(judged["mean"]), word=judged.verdict.map(WORDS))
