@@ -1,4 +1,4 @@
-"""Stored histories as curves that can be compared: the value of each run at given marks, then mean, min and max."""
+"""Stored histories as curves that can be compared: the value of each run at given marks, and their means."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,6 @@ def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]
         return pd.Series(np.interp(marks, run[axis], run[column], right=np.nan), index=marks)
 
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(interpolate)
-
-
-def band(values: pd.DataFrame) -> pd.DataFrame:
-    """Over the seeds of each label: columns (mean, min, max), each at every mark. A missing run leaves no mean."""
-    groups = values.groupby("label", sort=False)
-    mean = groups.agg(lambda column: column.mean(skipna=False))
-    return pd.concat({"mean": mean, "min": groups.min(), "max": groups.max()}, axis=1)
 
 
 def interval(values: pd.DataFrame) -> pd.DataFrame:
@@ -47,17 +40,3 @@ def first_below(table: pd.DataFrame, axis: str, column: str, level: float) -> pd
         return there[axis].min() if len(there) else np.inf
 
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(reached)
-
-
-def shared_end(table: pd.DataFrame, axis: str) -> float:
-    """The last point on `axis` that every run has reached, those that diverged aside."""
-    return table[table.stop != "diverged"].groupby(["group", "label", "seed"])[axis].max().min()
-
-
-def largest_rise(table: pd.DataFrame, column: str) -> pd.Series:
-    """For each (label, seed): the largest climb of `column` above the lowest value before; a measure of instability."""
-
-    def climb(run: pd.DataFrame) -> float:
-        return float((run[column] - run[column].cummin()).max())
-
-    return table.groupby(["label", "seed"], sort=False)[[column]].apply(climb)

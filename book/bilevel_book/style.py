@@ -3,7 +3,7 @@
 Figures are narrow and stacked, drawn on white; a dark page turns their lightness round and keeps their hues
 (`custom.css`, `sliders.css`). So every colour here is legible as a line and as text on both grounds, and the words
 around a figure name hues, never "black", "white" or "darker". `METHODS` is the one table of how each method looks;
-a label such as "FdeHBO, tuned" is a variant and has its method's colour and mark, dash-dotted.
+a label such as "FdeHBO, tuned" is a variant and has its method's colour and mark, with a dash that no method has.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ class Look(NamedTuple):
     """How one method is drawn."""
 
     color: str
-    linestyle: str
+    linestyle: Any  # a name of matplotlib, or (0, lengths)
     marker: str
 
     @property
-    def line(self) -> dict[str, str]:
+    def line(self) -> dict[str, Any]:
         return {"color": self.color, "linestyle": self.linestyle}
 
 
@@ -57,10 +57,13 @@ METHODS = {
 }  # fmt: skip
 
 
-def look(label: str, method: str | None = None) -> Look:
-    """The look of a method, or of a variant of it: `look("FdeHBO, tuned")`."""
+VARIANTS: tuple[Any, ...] = ("-.", (0, (8, 2)), (0, (1, 1)))  # dashes of the variants of one method in one picture
+
+
+def look(label: str, method: str | None = None, number: int = 0) -> Look:
+    """The look of a method, or of a variant of it, the first, second, ...: `look("FdeHBO, tuned")`."""
     found = METHODS.get(method or label.split(",")[0], Look(BLACK, "-", "."))
-    return found if label in METHODS else found._replace(linestyle="-.")
+    return found if label in METHODS else found._replace(linestyle=VARIANTS[number % len(VARIANTS)])
 
 
 STYLE = {

@@ -13,16 +13,16 @@ from bilevel_book.protocol.cells import Word
 from bilevel_core import experiments
 
 COLUMNS = {
-    "hyper-representation": ["upper_loss", "upper_accuracy", "lower_loss", "lower_accuracy", "test_accuracy"],
+    "hyper-representation": ["upper_loss", "upper_error", "selection_loss", "test_accuracy"],
     "hyper-cleaning": ["train_loss", "test_loss", "test_accuracy", "sigma_noisy", "sigma_clean", "auc"],
 }
 
 
-def made_up(experiment):
+def made_up(experiment, size):
     """A history for the runs that decide, of three seeds: losses that fall, a little higher for each seed."""
     share = np.linspace(0, 1, 97)
     tables = []
-    for run in experiments.sweep(experiment, SIZES[experiment]):
+    for run in experiments.sweep(experiment, size):
         if run.seed % 10 > 2:
             continue
         falling = 8 * np.exp(-20 * share) + 0.1 + 0.01 * (run.seed % 10)
@@ -34,12 +34,13 @@ def made_up(experiment):
     return pd.concat(tables, ignore_index=True)
 
 
-def case_of(cleaning):
+def case_of(cleaning=None, representation=None):
     """The sentences of the protocol about these runs, whatever is stored."""
+    tables = {"hyper-cleaning": cleaning, "hyper-representation": representation}
 
     def case(identifier):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sentences, "complete", lambda experiment, group, folder: cleaning[cleaning.group == group])
+            patch.setattr(sentences, "complete", lambda name, group, folder: tables[name].query("group == @group"))
             return sentences.case(identifier)
 
     return cache(case)
@@ -58,8 +59,14 @@ def cells(method, *words):
 @pytest.fixture(scope="session")
 def evidence():
     said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
-    representation, cleaning = made_up("hyper-representation"), made_up("hyper-cleaning")
-    return Evidence(representation, cleaning, case_of(cleaning), said)
+    old, cleaning = (made_up(name, SIZES[name]) for name in ("hyper-representation", "hyper-cleaning"))
+    return Evidence(old, cleaning, case_of(cleaning, made_up("hyper-representation", "protocol")), said)
+
+
+@pytest.fixture(scope="session")
+def lenet():
+    """Of the protocol."""
+    return made_up("hyper-representation", "protocol")
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):
@@ -67,7 +74,7 @@ def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):
     stop = "seconds" if diverged_at is None else "diverged"
     return pd.DataFrame(
         {
-            "step": range(n), "cpu_seconds": seconds, "gradients": [10 * t for t in range(n)], "upper_loss": losses,
+            "step": range(n), "seconds": seconds, "gradients": [10 * t for t in range(n)], "upper_loss": losses,
             "group": "main", "label": label, "solver": solver, "seed": seed, "stop": stop,
             "diverged_at": np.nan if diverged_at is None else diverged_at,
         }

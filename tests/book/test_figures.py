@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb, to_rgba
 
 from bilevel_book.figures.cleaning import rejected
 from bilevel_book.figures.costs import PASSES, over_floor, passes
-from bilevel_book.figures.reproduction import lanes, race, standings
+from bilevel_book.figures.reproduction import lanes, race
 from bilevel_book.style import (
     BLACK,
     BLUE,
@@ -29,18 +29,25 @@ from contrast import contrast
 
 
 def test_a_divergence_is_drawn(table):
-    panel = race(table, ["upper_loss"]).axes[0]
+    panel = race(table, ["upper_loss"], "seconds").axes[0]
     crosses = [line for line in panel.lines if line.get_marker() == "x"]
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(30, 1.0)]
     assert panel.get_yscale() == "log"
-    lanes = standings(table, "upper_loss", 15, (1, 10)).axes[0]
-    assert [text.get_text() for text in lanes.get_yticklabels()] == ["A", "B", "C"]  # the best on top
 
 
 def test_on_an_axis_that_a_method_does_not_have_it_is_not_drawn(table):
     table["equivalents"] = table.gradients.where(table.label != "B")
     panel = race(table, ["upper_loss"], "equivalents").axes[0]
     assert [text.get_text() for text in panel.texts] == ["A", "C"]
+
+
+def test_variants_of_one_method_have_dashes_of_their_own(history):
+    names = ["FMBO", "FMBO, steps 0.1", "FMBO, steps 0.3", "SOBA, steps 0.1"]
+    runs = [history(name, 0, [0, 1], [2.0, 1.0], solver=name.split(",")[0]) for name in names]
+    lines = race(pd.concat(runs), ["upper_loss"], "seconds").axes[0].get_lines()
+    assert [line.get_label() for line in lines] == names
+    assert len({line.get_linestyle() + str(line._dash_pattern) for line in lines[:3]}) == 3
+    assert len({line.get_color() for line in lines[:3]}) == 1
 
 
 def test_lanes_have_the_best_on_top_and_a_dot_for_each_seed():
@@ -53,10 +60,10 @@ def test_lanes_have_the_best_on_top_and_a_dot_for_each_seed():
 
 @pytest.mark.slow
 def test_a_race_can_be_cut_to_the_part_that_matters(table):
-    panels = race(table, ["upper_loss", "upper_loss"], limits=[(1, 2), (3, 4)]).axes
+    panels = race(table, ["upper_loss", "upper_loss"], "seconds", limits=[(1, 2), (3, 4)]).axes
     assert [panel.get_ylim() for panel in panels] == [(1, 2), (3, 4)]
     with pytest.raises(ValueError, match="zip"):
-        race(table, ["upper_loss"], limits=[(1, 2), (3, 4)])
+        race(table, ["upper_loss"], "seconds", limits=[(1, 2), (3, 4)])
 
 
 def test_the_gallery_shows_the_images_of_lowest_weight():

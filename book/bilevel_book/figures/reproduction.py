@@ -1,5 +1,6 @@
 """Pictures of stored experiments: curves of several methods, with the interval that their seeds give as a band."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,12 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from bilevel_book.curves import at_marks, interval
-from bilevel_book.style import BLACK, BLUE, SKY, filled, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, METHODS, SKY, filled, house_style, look, name_lines, panels
 
 AXES = {
-    "cpu_seconds": "CPU seconds of the method, one thread",
-    "gradients": "gradient evaluations",
-    "samples": "samples drawn",
     "step": "steps",
     "equivalents": "gradient equivalents",
     "seconds": "calibrated seconds, one thread",
@@ -28,7 +26,7 @@ NAMES = {
 def race(
     table: pd.DataFrame,
     columns: Sequence[str],
-    axis: str = "cpu_seconds",
+    axis: str,
     title: str = "",
     until: float | None = None,
     limits: Sequence[tuple[float, float]] | None = None,
@@ -58,8 +56,10 @@ def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: 
     marks = np.linspace(0, until or table.groupby(["label", "seed"])[axis].max().max(), 121)
     values, is_loss = at_marks(table, axis, column, marks), column.endswith("loss")
     curves = np.exp(interval(np.log(values))) if is_loss else interval(values)
+    variants = Counter[str]()
     for label in solvers:
-        style, rows = look(label, solvers[label]), curves.loc[label]
+        style, rows = look(label, solvers[label], variants[solvers[label]]), curves.loc[label]
+        variants[solvers[label]] += label not in METHODS
         panel.plot(marks, rows["mean"], label=label, linewidth=1.8, **style.line)
         panel.fill_between(marks, rows["low"], rows["high"], color=style.color, alpha=0.15, linewidth=0)
         ends = table[(table.label == label) & (table.step == table.diverged_at)]
@@ -106,31 +106,5 @@ def lanes(
         axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=label)
         axes.set_title(title, pad=20 if lines else None)
         axes.tick_params(axis="y", length=0, labelsize=9)
-        axes.grid(axis="y", alpha=0.3)
-        return figure
-
-
-def order_after(table: pd.DataFrame, column: str, at: float, axis: str = "cpu_seconds") -> pd.Series:
-    """The mean over the seeds of each method at a place of the axis, the best first."""
-    values = at_marks(table, axis, column, [at])[at]
-    return values.groupby("label").mean().sort_values(ascending=column.endswith("loss"))
-
-
-def standings(
-    table: pd.DataFrame, column: str, at: float, limits: tuple[float, float], axis: str = "cpu_seconds"
-) -> Figure:
-    """Where every run stands at a place of the axis: a lane for each method, a dot for each seed, best mean on top."""
-    values = at_marks(table, axis, column, [at])[at]
-    solvers = dict(zip(table.label, table.solver, strict=True))
-    order = order_after(table, column, at, axis)[::-1]
-    with house_style():
-        figure, axes = panels(height=1.2 + 0.36 * len(order))
-        for lane, label in enumerate(order.index):
-            colour, _, marker = look(label, solvers[label])
-            axes.plot(values[label], [lane] * len(values[label]), marker, color=colour, markersize=6, alpha=0.6)
-            axes.plot(order[label], lane, "|", color=colour, markersize=20, markeredgewidth=3)
-        axes.set_yticks(range(len(order)), order.index)
-        axes.set(xlim=limits, ylim=(-0.6, len(order) - 0.4), xlabel=NAMES.get(column, column))
-        axes.set_xscale("log" if column.endswith("loss") else "linear")
         axes.grid(axis="y", alpha=0.3)
         return figure

@@ -24,7 +24,7 @@ def anchor(name: str, kind: str = "claim") -> str:
 
 
 APART = "not counted"
-ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.LATE, Verdict.UNTESTABLE, Verdict.HOLDS)
+ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.UNTESTABLE, Verdict.HOLDS)
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:

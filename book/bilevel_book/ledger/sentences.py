@@ -50,7 +50,7 @@ def ruling(case: Case, track: str) -> Claim:
     if "much faster" in case.says:
         numbers.append(f"with a margin of a factor of two: {case.verdict(track, margin=TWICE)}")
     stays, others = case.stays(track)
-    numbers.append(f"the verdict stays under {stays} of {others} other rules")
+    numbers.append(f"the verdict stays under {stays} of {others} other rules that can be read")
     what = (MEASURED[each.measure].format(_words(each.metric)) for each in chosen.sentences)
     seeds = f"{end.n.max()} seeds, in {AXES[chosen.axis]}"
     measure = f"{' and '.join(what)}, that of {case.first} over that of the other, {seeds}: {RULE}"

@@ -16,8 +16,10 @@ def against_itself(experiment: str, track: str) -> pd.DataFrame:
     ours, theirs = complete(experiment, group).query("label == @method"), complete(experiment, twin)
     pairs = dict(zip(sorted(set(theirs.seed)), sorted(set(ours.seed)), strict=True))  # nothing but the order pairs them
     runs = pd.concat([ours, theirs.assign(label="itself", seed=theirs.seed.map(pairs))], ignore_index=True)
-    levels = next(levels for e in entries().values() for _, name, levels in e["measures"] if name == metric)
-    axis = "seconds" if track == "stated" else "equivalents"
+    praised = [entry for entry in entries().values() if method in entry["first"]]
+    axis, levels = next(
+        (e[track]["axis"], levels) for e in praised for _, name, levels in e["measures"] if name == metric
+    )
     asked = {
         measure: Sentence(
             "A/A", method, ("itself",), measure, metric, levels=tuple(levels) if measure == "faster" else ()

@@ -76,10 +76,10 @@ class Case:
     def _rules(self) -> pd.DataFrame:  # which takes a second
         table = robustness({name: (track.runs, track.sentences) for name, track in self.tracks.items()})
         by_rule = table.groupby(["track", "axis", "margin", "level"], sort=False, dropna=False)
-        return by_rule.verdict.agg(worst).reset_index().assign(sentence=self.id)
+        return by_rule.agg({"verdict": worst, "read": "any"}).reset_index().assign(sentence=self.id)
 
     def stays(self, track: str) -> tuple[int, int]:
-        """Under how many of the other rules the verdict of a track is the same, and of how many."""
+        """Under how many of the other rules the verdict of a track is the same, and of how many that can be read."""
         row = stays(self.rules(), track, self.tracks[track].axis).loc[self.id]
         return int(row.stays), int(row.of)
 

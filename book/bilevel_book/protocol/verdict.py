@@ -30,7 +30,6 @@ ALPHA, MARGIN = 0.05, 0.05
 
 class Verdict(StrEnum):
     HOLDS = "holds"
-    LATE = "holds late"  # not by the protocol: of the first edition's runs of hyper-representation
     ALIKE = "alike"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
