@@ -46,7 +46,9 @@ def race(
         axes[0, 0].set_title(title)
         axes[-1, 0].set_xlabel(AXES[axis])
         axes[-1, 0].locator_params(axis="x", nbins=6)
-        for panel in axes[:, 0]:
+        for panel, column in zip(axes[:, 0], columns, strict=True):
+            if column.endswith("loss"):
+                label_loss(panel)
             name_lines(panel)
         return figure
 
@@ -55,7 +57,7 @@ def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: 
     solvers = dict(zip(table.label, table.solver, strict=True))
     marks = np.linspace(0, until or table.groupby(["label", "seed"])[axis].max().max(), 121)
     values, is_loss = at_marks(table, axis, column, marks), column.endswith("loss")
-    curves = np.exp(interval(np.log(values))) if is_loss else interval(values)
+    curves = np.exp(interval(np.log(values))) if is_loss else interval(values).clip(0, 1)
     variants = Counter[str]()
     for label in solvers:
         style, rows = look(label, solvers[label], variants[solvers[label]]), curves.loc[label]
@@ -68,10 +70,16 @@ def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: 
             panel.plot(end[axis].iloc[0], before, "x", color=style.color, markersize=9, markeredgewidth=2)
     if is_loss:
         panel.set_yscale("log")
-        panel.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8), numticks=20))
-        panel.yaxis.set_major_formatter("{x:g}")
-        panel.yaxis.set_minor_formatter("")
     panel.grid(alpha=0.25)
+
+
+def label_loss(panel: Axes) -> None:
+    """Numbers on a logarithmic axis, as many as there is room for."""
+    low, high = panel.get_ylim()
+    subs = (1, 1.5, 2, 3, 4, 5, 6, 8) if high < 15 * low else (1, 2, 5)
+    panel.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("")
 
 
 def bars(values: pd.DataFrame, label: str, title: str, reference: float | None = None) -> Figure:
