@@ -26,8 +26,8 @@ def test_the_headline_follows_the_share_that_holds(holds, fails, said):
     assert told(FINDING, row).startswith(f"**{said} hold.** {holds} of {holds + fails} claims about the tests hold,")
 
 
-def test_late_counts_as_holding_and_the_untestable_decides_nothing():
-    text = told(FINDING, ledger(Verdict.LATE, Verdict.UNTESTABLE, Verdict.UNTESTABLE))
+def test_the_untestable_decides_nothing():
+    text = told(FINDING, ledger(Verdict.HOLDS, Verdict.UNTESTABLE, Verdict.UNTESTABLE))
     assert text == "**Most hold.** 1 of 3 claims about the tests hold, 0 do not, and 2 cannot be decided here."
 
 
