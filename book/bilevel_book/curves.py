@@ -30,13 +30,3 @@ def interval(values: pd.DataFrame) -> pd.DataFrame:
     t = n.map(lambda size: quantile(0.975, size - 1) / np.sqrt(size) if size > 1 else 0.0)
     half = groups.std().fillna(0).mul(t, axis=0)
     return pd.concat({"mean": mean, "low": mean - half, "high": mean + half}, axis=1)
-
-
-def first_below(table: pd.DataFrame, axis: str, column: str, level: float) -> pd.Series:
-    """For each (label, seed): where `axis` was when `column` was first at most `level`; inf if never."""
-
-    def reached(run: pd.DataFrame) -> float:
-        there = run[run[column] <= level]
-        return there[axis].min() if len(there) else np.inf
-
-    return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(reached)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bilevel_book.curves import at_marks, first_below, interval
+from bilevel_book.curves import at_marks, interval
 
 
 def test_between_two_rows_a_curve_is_straight(table):
@@ -20,8 +20,3 @@ def test_an_interval_is_that_of_student(table):
     assert np.allclose(found.loc["A", [("mean", 15), ("low", 15), ("high", 15)]], [4.375, 4.375 - half, 4.375 + half])
     assert found.loc["C", [("mean", 15), ("low", 15), ("high", 15)]].tolist() == [1.0] * 3  # one seed
     assert np.isnan(found.loc["C", ("mean", 30)])
-
-
-def test_a_level_is_met_at_the_first_row_below_it_or_never(table):
-    reached = first_below(table, "seconds", "upper_loss", 2.0)
-    assert reached["A"].tolist() == [20, np.inf]
