@@ -57,16 +57,16 @@ def cells(method, *words):
 
 
 @pytest.fixture(scope="session")
-def evidence():
-    said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
-    old, cleaning = (made_up(name, SIZES[name]) for name in ("hyper-representation", "hyper-cleaning"))
-    return Evidence(old, cleaning, case_of(cleaning, made_up("hyper-representation", "protocol")), said)
-
-
-@pytest.fixture(scope="session")
 def lenet():
     """Of the protocol."""
     return made_up("hyper-representation", "protocol")
+
+
+@pytest.fixture(scope="session")
+def evidence(lenet):
+    said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
+    old, cleaning = (made_up(name, SIZES[name]) for name in ("hyper-representation", "hyper-cleaning"))
+    return Evidence(old, cleaning, case_of(cleaning, lenet), said)
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

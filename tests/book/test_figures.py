@@ -41,6 +41,21 @@ def test_on_an_axis_that_a_method_does_not_have_it_is_not_drawn(table):
     assert [text.get_text() for text in panel.texts] == ["A", "C"]
 
 
+@pytest.mark.parametrize(("limits", "shown"), [((0.3, 2), {0.4, 1.5}), ((0.03, 6), {0.05, 0.2, 5})])
+def test_a_log_axis_has_as_many_numbers_as_there_is_room_for(table, limits, shown):
+    panel = race(table, ["upper_loss"], "seconds", limits=[limits]).axes[0]
+    ticks = {round(float(tick), 6) for tick in panel.get_yticks() if limits[0] <= tick <= limits[1]}
+    assert shown <= ticks
+    assert len(ticks) <= 10
+
+
+def test_a_band_of_accuracies_stays_below_one(history):
+    runs = pd.concat([history("SOBA", seed, [0, 1], [0.5, end]) for seed, end in ((0, 0.99), (1, 0.5))])
+    panel = race(runs.rename(columns={"upper_loss": "upper_accuracy"}), ["upper_accuracy"], "seconds").axes[0]
+    (band,) = panel.collections
+    assert band.get_paths()[0].vertices[:, 1].max() == 1.0  # Student's t alone would go to 3.9
+
+
 def test_variants_of_one_method_have_dashes_of_their_own(history):
     names = ["FMBO", "FMBO, steps 0.1", "FMBO, steps 0.3", "SOBA, steps 0.1"]
     runs = [history(name, 0, [0, 1], [2.0, 1.0], solver=name.split(",")[0]) for name in names]
