@@ -13,7 +13,7 @@ PAGES := $(shell find book chapters bilevel_core experiments results tests -type
   -not -path '*/.*' -not -path '*/__pycache__/*' -not -name '*.ckpt*')
 EXPERIMENTS := $(subst _,-,$(patsubst experiments/%.toml,%,$(wildcard experiments/*.toml)))
 JUDGED := hyper-representation hyper-cleaning # the experiments of the paper, whose claims get verdicts
-SIZES ?= full protocol # those that an experiment has: the protocol's runs replace the first edition's, one by one
+SIZE ?= full
 JOBS ?= 1
 # One thread: the methods are timed and compared that way, and test processes share the cores.
 export OMP_NUM_THREADS = 1
@@ -57,11 +57,10 @@ pdf: $(BOOK)
 
 # Runs that are stored in results/ with the same settings are not done again.
 reproduce: $(SETUP)
-	for name in $(EXPERIMENTS); do for size in $(SIZES); do \
-	  ! grep -q "^.sizes.$$size[].]" experiments/$$(echo $$name | tr - _).toml || { \
-	    $(RUN) -m bilevel_core reproduce $$name --size $$size --jobs $(JOBS) && \
-	    $(RUN) -m bilevel_core report $$name --size $$size; } || exit 1; \
-	done; done
+	for name in $(EXPERIMENTS); do \
+	  $(RUN) -m bilevel_core reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
+	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
+	done
 	for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
 
 # Costs over floors and peers, growth, memory, and what was rejected, into results/cost: for an idle machine. Peers: benchmarks/requirements.txt.

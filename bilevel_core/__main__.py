@@ -14,7 +14,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     both = argparse.ArgumentParser(add_help=False)
     both.add_argument("name", help=f"the experiment: {names}, or the path of a TOML file")
-    both.add_argument("--size", default="smoke", help="smoke (a minute), full or protocol (hours); default smoke")
+    both.add_argument("--size", default="smoke", help="smoke (a minute) or full (hours); default smoke")
     both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
     again.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")

@@ -40,7 +40,6 @@ class Group:
     time: float | None = None
     steps: int | None = None
     gradients: float | None = None
-    seconds: float | None = None
     every: int | list[int] | None = None
     rows: int | None = None
 
@@ -50,7 +49,7 @@ class Group:
 
     def budget(self, calibration: Options, label: str) -> Options:
         """The budget of one method's runs, as `run` takes it: calibrated time becomes steps."""
-        names = ("steps", "gradients", "seconds", "every", "rows")
+        names = ("steps", "gradients", "every", "rows")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.time is not None:
             given["steps"] = max(1, round(self.time / calibration["steps"][self.priced_as(label)]["median"]))
@@ -142,9 +141,9 @@ def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Me
         check_options(given, Group)
         table = tables[known(given["methods"], tables, "table of methods")]
         group = Group(**given | {"only": given["only"] or list(table)})
-        budgets = [name for name in ("steps", "gradients", "time", "seconds") if getattr(group, name) is not None]
+        budgets = [name for name in ("steps", "gradients", "time") if getattr(group, name) is not None]
         if len(budgets) != 1:
-            raise ValueError(f"give one of steps, gradients, time or seconds, got {' and '.join(budgets) or 'none'}")
+            raise ValueError(f"give one of steps, gradients or time, got {' and '.join(budgets) or 'none'}")
         if group.time is None:  # else it has to be calibrated first
             Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
         elif not group.time > 0:

@@ -1,4 +1,4 @@
-"""What stored runs say: tables of where each method ended, and of how the settings of a grid did."""
+"""What stored runs say: a table of where each method ended."""
 
 from pathlib import Path
 
@@ -24,15 +24,10 @@ def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
         last = runs.groupby("seed").last()  # of each column, the last value that is there
         row: dict[str, object] = {name: mean_and_range(last[name]) for name in columns}
         row |= {"runs": len(last), "diverged": int((last.stop == "diverged").sum())}
-        if clock := _clock(table):
-            row["s a step"] = f"{(last[clock] / last.step).mean():.2g}"
+        if "seconds" in table:
+            row["s a step"] = f"{(last.seconds / last.step).mean():.2g}"
         rows[label] = row | {"steps": round(last.step.mean())}
     return pd.DataFrame(rows).T
-
-
-def _clock(table: pd.DataFrame) -> str | None:
-    """The column of time: measured, if that was the budget, or calibrated."""
-    return next((name for name in ("cpu_seconds", "seconds") if name in table), None)
 
 
 def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Series:
@@ -48,18 +43,8 @@ def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Serie
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
 
 
-def tuning_scores(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Each setting of a grid, tried with one seed, by its score, best first: `last_quarter_median` of `column`."""
-    scores = last_quarter_median(table, _clock(table) or "step", column).droplevel("seed").rename("score").reset_index()
-    solvers = dict(zip(table.label, table.solver, strict=True))
-    scores.insert(0, "solver", scores.label.map(solvers))
-    return scores.sort_values(["solver", "score"], ignore_index=True)
-
-
 def report(experiment: str, folder: Path, size: str) -> None:
     """Print a table for each group of runs that are stored in `folder`."""
     file = load(experiment)
     for group, runs in read(experiment, folder, size).groupby("group", sort=False):
-        grid = file.sizes[size][str(group)].grid
-        table = tuning_scores(runs, file.columns[0]) if grid else ends(runs, file.columns)
-        print(f"\n{group}\n\n{table.to_string(index=not grid)}")
+        print(f"\n{group}\n\n{ends(runs, file.columns).to_string()}")

@@ -157,7 +157,7 @@ def verify(run: Run, folder: Path, rows: int = 1) -> str | None:
     with one_thread():
         history = result_of(replace(run, budget={"steps": marks[-1], "every": marks})).history
     header = lines[0].decode().strip().split(",")  # a method may add a column after these rows
-    again = as_csv(history.reindex(columns=[*header, *history.columns.difference(header, sort=False)]), run)
+    again = as_csv(history.reindex(columns=[*header, *history.columns.difference(header, sort=False)]))
     here = environment()
     ours = {"bilevel_core": bilevel_core.__version__}
     same_machine = here["cpu"] == facts["cpu"] and here["versions"] == facts["versions"] | ours

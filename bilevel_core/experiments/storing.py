@@ -27,7 +27,7 @@ CLOCKS = ["cpu_seconds", "wall_seconds"]
 
 def store(run: Run, history: pd.DataFrame, facts: dict[str, Any], folder: Path) -> None:
     """The CSV first: a JSON that is there vouches for the CSV beside it, by its checksum."""
-    text = as_csv(history, run)
+    text = as_csv(history)
     write_atomically(folder / f"{run.name}.csv", text)
     content = {"run": run.as_json} | facts | {"sha256": hashlib.sha256(text).hexdigest()}
     write_atomically(folder / f"{run.name}.json", (json.dumps(content, indent=1) + "\n").encode())
@@ -62,10 +62,9 @@ def forget(run: Run, folder: Path, *ends: str) -> None:
                 left.unlink()
 
 
-def as_csv(history: pd.DataFrame, run: Run) -> bytes:
-    """A history as it is stored: six digits, and no clock unless that was the budget."""
-    kept = history if "seconds" in run.budget else history.drop(columns=CLOCKS)
-    return kept.to_csv(index=False, float_format="%.6g").encode()
+def as_csv(history: pd.DataFrame) -> bytes:
+    """A history as it is stored: six digits, and no clock."""
+    return history.drop(columns=CLOCKS).to_csv(index=False, float_format="%.6g").encode()
 
 
 def checkpoint_of(run: Run, folder: Path) -> Path:
@@ -89,7 +88,7 @@ def facts_of(run: Run, folder: Path) -> dict[str, Any] | None:
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is not about a run ({error!r}): remove it, and the run is done again") from error
     csv = path.with_suffix(".csv")
-    whole = csv.exists() and facts.get("sha256") in (None, hashlib.sha256(csv.read_bytes()).hexdigest())
+    whole = csv.exists() and facts.get("sha256") == hashlib.sha256(csv.read_bytes()).hexdigest()
     return facts if mine and whole else None
 
 

@@ -4,15 +4,15 @@ from functools import cache
 
 import pandas as pd
 
+from bilevel_book.stored import SIZE
 from bilevel_core.experiments import sweep
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
-SIZES = {REPRESENTATION: "full", CLEANING: "protocol"}  # the runs that decide; "full" are those of the first edition
 
 
 @cache
 def _groups(experiment: str) -> dict[str, tuple[str, ...]]:
-    runs = sweep(experiment, SIZES[experiment])
+    runs = sweep(experiment, SIZE)
     return {run.group: tuple(dict.fromkeys(r.label for r in runs if r.group == run.group)) for run in runs}
 
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from bilevel_book import stored
 from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.selection import SIZE, boxes_of, inside
+from bilevel_book.protocol.selection import boxes_of, inside
 from bilevel_book.protocol.tuning import edges
 from bilevel_book.protocol.verdict import MARGIN, Verdict, decide
 from bilevel_core.experiments import load, sweep
@@ -15,7 +15,7 @@ WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "und
 
 def runs(problem: str) -> pd.DataFrame:
     """The stored runs of a problem, labelled by method."""
-    table = stored.read(EXPERIMENT, SIZE, "tuned")
+    table = stored.read(EXPERIMENT, "tuned")
     method, own = (table.label.str.split(", ").str[k] for k in range(2))
     return table.assign(label=method)[own == problem]
 
@@ -37,7 +37,7 @@ def judged(problem: str, margin: float = MARGIN) -> pd.DataFrame:
 def at_edges(problem: str) -> dict[str, list[str]]:
     """The settings that were chosen in the outer tenth of their box, by method."""
     boxes, found = load(EXPERIMENT).tables["boxes"], {}
-    for run in sweep(EXPERIMENT, SIZE, ["tuned"]):
+    for run in sweep(EXPERIMENT, stored.SIZE, ["tuned"]):
         if run.label.endswith(f", {problem}"):
             ends = {name: (box["low"], box["high"]) for name, box in boxes_of(boxes[run.label].options)}
             near = edges({name: inside(run.options, name) for name in ends}, ends)

@@ -5,7 +5,9 @@ import pandas as pd
 from bilevel_book.paths import RESULTS
 from bilevel_core import experiments
 
+SIZE = "full"  # smaller ones are for trying
 
-def read(experiment: str, size: str = "full", group: str | None = None) -> pd.DataFrame:
+
+def read(experiment: str, group: str | None = None) -> pd.DataFrame:
     """The stored histories of an experiment, as `bilevel_core.experiments.read` gives them."""
-    return experiments.read(experiment, RESULTS, size, group)
+    return experiments.read(experiment, RESULTS, SIZE, group)

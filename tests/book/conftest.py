@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.labels import SIZES
 from bilevel_book.ledger import Evidence
 from bilevel_book.protocol import sentences
 from bilevel_book.protocol.cells import Word
+from bilevel_book.stored import SIZE
 from bilevel_core import experiments
 
 COLUMNS = {
@@ -18,16 +18,16 @@ COLUMNS = {
 }
 
 
-def made_up(experiment, size):
+def made_up(experiment):
     """A history for the runs that decide, of three seeds: losses that fall, a little higher for each seed."""
     share = np.linspace(0, 1, 97)
     tables = []
-    for run in experiments.sweep(experiment, size):
+    for run in experiments.sweep(experiment, SIZE):
         if run.seed % 10 > 2:
             continue
         falling = 8 * np.exp(-20 * share) + 0.1 + 0.01 * (run.seed % 10)
         axes = {"step": share * run.budget.get("steps", 600), "gradients": 1000 * share, "equivalents": 3000 * share}
-        axes |= dict.fromkeys(["seconds", "cpu_seconds"], 60 * share)
+        axes["seconds"] = 60 * share
         numbers = dict.fromkeys(COLUMNS[experiment], falling)
         named = {name: getattr(run, name) for name in ("group", "label", "solver", "seed")}
         tables.append(pd.DataFrame({**axes, **numbers, **named, "norm_v": 5.0, "stop": "steps", "diverged_at": None}))
@@ -58,15 +58,14 @@ def cells(method, *words):
 
 @pytest.fixture(scope="session")
 def lenet():
-    """Of the protocol."""
-    return made_up("hyper-representation", "protocol")
+    return made_up("hyper-representation")
 
 
 @pytest.fixture(scope="session")
 def evidence(lenet):
     said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
-    old, cleaning = (made_up(name, SIZES[name]) for name in ("hyper-representation", "hyper-cleaning"))
-    return Evidence(old, cleaning, case_of(cleaning, lenet), said)
+    cleaning = made_up("hyper-cleaning")
+    return Evidence(lenet, cleaning, case_of(cleaning, lenet), said)
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

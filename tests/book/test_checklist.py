@@ -1,6 +1,5 @@
 """The page "If you write a bilevel comparison": what it simulates, counts and says."""
 
-import json
 import math
 import re
 from collections import Counter
@@ -11,11 +10,11 @@ import pandas as pd
 import pytest
 
 from bilevel_book.checklist import changes, coverage, pictures
-from bilevel_book.paths import RESULTS, ROOT
+from bilevel_book.paths import ROOT
 from bilevel_book.protocol.verdict import Verdict, decide
 from bilevel_book.verdicts import Claim
 from bilevel_book.verdicts import Verdict as Word
-from bilevel_core.experiments import load, sweep
+from bilevel_core.experiments import load
 
 PAGE = (ROOT / "book" / "comparison.md").read_text()
 
@@ -107,26 +106,6 @@ def test_a_box_was_widened_where_the_best_trial_of_the_pilot_lay_at_its_edge():
     moved = {name for name, method in tables["widened"].items() if method.options != tables["boxes"][name].options}
     assert moved <= {name for name, ends in near.items() if ends}
     assert "eta.c" in near["FMBO"]
-
-
-def test_what_is_kept_of_the_first_edition_is_what_its_runs_show():
-    """For as long as they are stored."""
-    for name in (name for name in changes.EXPERIMENTS if "full" in load(name).sizes):
-        facts = [json.loads(path.read_text()) for path in (RESULTS / name / "full" / "main").glob("*.json")]
-        steps = {}
-        for fact in facts:
-            steps.setdefault(fact["run"]["label"].split(",")[0], []).append(fact["steps"])
-        kept = changes.FIRST["clock"][name]
-        gap = {label: max(each) / min(each) for label, each in steps.items()}
-        assert max(gap, key=gap.get) == kept["method"], name
-        assert (min(steps[kept["method"]]), max(steps[kept["method"]])) == (kept["fewest_steps"], kept["most_steps"])
-        assert round(max(fact["wall_seconds"] for fact in facts)) == kept["wall"]
-        assert len({fact["run"]["seed"] for fact in facts}) == changes.FIRST["seeds"][name]
-        assert Counter(run.solver for run in sweep(name, "full", ["tuning"])) == changes.FIRST["trials"][name]
-        for label, cost in changes.FIRST["step"].items():
-            own = [fact for fact in facts if fact["run"]["label"] == label]
-            each = [1000 * fact["cpu_seconds"] / fact["steps"] for fact in own]
-            assert round(sum(each) / len(each)) == cost
 
 
 def test_the_page_has_every_change_and_picture_once_and_a_rule_for_each_line_of_the_checklist():

@@ -64,7 +64,7 @@ def test_a_choice_is_compared_at_the_same_second_and_momentum_at_the_same_step(e
 
 def test_what_the_tuning_chose_is_read_from_the_file():
     (line,) = effects.decay_when_tuned(["FMBO"])
-    chosen = experiments.sweep("hyper-cleaning", "protocol", ["tuned"], ["FMBO"])[0].options["eta"]
+    chosen = experiments.sweep("hyper-cleaning", "full", ["tuned"], ["FMBO"])[0].options["eta"]
     assert line == f"FMBO, tuned alike: eta = min(1, {chosen['c']:g} (t + 1)^(-0.667))"
 
 
@@ -107,4 +107,4 @@ def test_steps_without_momentum_are_counted(evidence):
 
 
 def test_the_budget_is_that_of_the_main_comparison():
-    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['protocol']['main'].time:g}"
+    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['full']['main'].time:g}"

@@ -6,12 +6,12 @@ from collections import Counter
 import pytest
 
 from bilevel_book import paths
-from bilevel_book.labels import SIZES
 from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, PASSAGES, judged, render, taken, tally
 from bilevel_book.ledger import choices as choices_ledger
 from bilevel_book.ledger import claims as claims_ledger
 from bilevel_book.ledger import evidence as evidence_module
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, OWN_QUESTION, TUNED, judge
+from bilevel_book.stored import SIZE
 from bilevel_book.verdicts import Verdict
 from bilevel_core import experiments
 
@@ -132,10 +132,10 @@ def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices
     """A run that was made to measure a choice must be seen."""
     shown = "\n".join(line for choice in choices for line in choice.effect)
     seen = {("ablations", "as in the paper"), ("ablations", "no second-order term"), ("momentum", "main comparison"),
-            ("pzobo", "released code, PyTorch 2")}  # fmt: skip
-    for experiment, size in SIZES.items():
-        for run in experiments.sweep(experiment, size):
-            if run.group in ("ablations", "pzobo", "momentum", "choices", "equal_steps"):
+            ("momentum", "eta 0.9, as in the paper")}  # fmt: skip
+    for experiment in ("hyper-representation", "hyper-cleaning"):
+        for run in experiments.sweep(experiment, SIZE):
+            if run.group in ("ablations", "rivals", "momentum", "choices", "equal_steps"):
                 assert (run.group, run.label) in seen or f"{run.label}: " in shown, run.name
 
 
@@ -179,7 +179,7 @@ def test_the_claims_page_explains_every_verdict():
 
 
 def test_a_missing_run_is_an_error_with_a_remedy(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation, tuning, are not stored.*reproduce"):
+    with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation, pilot, are not stored.*reproduce"):
         evidence_module.runs_of("hyper-representation", tmp_path)
 
 

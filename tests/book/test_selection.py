@@ -35,7 +35,7 @@ def test_an_entry_of_the_file_is_what_the_rule_gives(name, entry):
 def test_wherever_the_best_trial_lies_the_methods_take_the_wider_boxes(name):
     """For each label all boxes at their low ends, at their high ends, and the first at its low end, the rest high."""
     file = load(name)
-    pilot = file.sizes["protocol"]["pilot"]
+    pilot = file.sizes["full"]["pilot"]
     for label, method in file.tables["boxes"].items():
         run, found = run_of(file, pilot, label), dict(boxes_of(method.options))
         assert list(found), label
@@ -118,7 +118,7 @@ FILE = """
 problem = "Quadratic"
 options = { noise = 1.0, seed = 0 }
 
-[sizes.protocol]
+[sizes.full]
 pilot = { methods = "boxes", trials = 8, steps = 16, seeds = [100], every = 2 }
 GROUPS
 [main.SOBA]
@@ -159,7 +159,7 @@ def small(tmp_path_factory):
 
     def stage(group, groups="", tables=""):
         path.write_text(FILE.replace("GROUPS", groups) + tables)
-        reproduce(sweep(path, "protocol", [group]), results / "small" / "protocol", progress=False)
+        reproduce(sweep(path, "full", [group]), results / "small" / "full", progress=False)
         return printed(path, results)
 
     wide = stage("pilot")["widened"]
@@ -172,10 +172,10 @@ def small(tmp_path_factory):
 def ends(small, group):
     """The score of each run, read from its file: the median of the last quarter of its rows, the start among them."""
     path, results = small
-    runs = sweep(path, "protocol", [group])
+    runs = sweep(path, "full", [group])
     found = {}
     for run in runs:
-        loss = pd.read_csv(results / "small" / "protocol" / f"{run.name}.csv")[METRIC]
+        loss = pd.read_csv(results / "small" / "full" / f"{run.name}.csv")[METRIC]
         found[run.label, run.seed] = loss.iloc[-(len(loss) // 4) :].median()
     return found
 
@@ -197,7 +197,7 @@ def test_the_file_that_the_command_wrote_is_what_the_rule_gives(small):
 def test_the_boxes_that_were_too_small_are_wider(small):
     path, _ = small
     score = {trial: end for (trial, _), end in ends(small, "pilot").items()}
-    options = {run.label: run.options for run in sweep(path, "protocol", ["pilot"])}
+    options = {run.label: run.options for run in sweep(path, "full", ["pilot"])}
     best = {label: options[ranked(score, label)[0]] for label in LABELS}
     assert best["SOBA"]["alpha"] > 10**-4.1  # in the outer tenth of its box
     assert best["FMBO"]["alpha"]["c"] > 10**-4.1
@@ -219,7 +219,7 @@ def test_the_finals_have_the_best_four_of_each_and_the_best_of_three_seeds_is_tu
         winners.append(min(four, key=middle.get))
         number = int(winners[-1].split()[-1])
         assert in_file(path)["tuned"][label] == {"like": f"widened.{label}", "trial": number}
-        (run,) = sweep(path, "protocol", ["tuning"], winners[-1:])
+        (run,) = sweep(path, "full", ["tuning"], winners[-1:])
         assert load(path).tables["tuned"][label].options == run.options
     assert winners != firsts  # else the finals would show nothing here
 
@@ -247,15 +247,15 @@ def test_nothing_is_decided_before_all_runs_are_stored(small, tmp_path, capsys):
     given = [str(path), "--results", str(tmp_path)]
     assert main(["select", *given]) == 0
     told = capsys.readouterr().out
-    command = f"python -m bilevel_core reproduce {path} --size protocol --group pilot --results {tmp_path}"
+    command = f"python -m bilevel_core reproduce {path} --size full --group pilot --results {tmp_path}"
     assert told == f"# widened, by pilot: 24 of the 24 runs of pilot are not stored: run `{command}` first\n"
     copytree(results, tmp_path / "results")
-    next((tmp_path / "results" / "small" / "protocol" / "finals").glob("*.csv")).unlink()
+    next((tmp_path / "results" / "small" / "full" / "finals").glob("*.csv")).unlink()
     with pytest.raises(ValueError, match=r"tuned cannot be decided: 1 of the 24 runs of finals are not stored"):
         choose(path, "tuned", tmp_path / "results", METRIC)
     assert choose(path, "finals", tmp_path / "results", METRIC)  # those of the tuning are all there
     (tmp_path / "bare.toml").write_text(FILE.replace("GROUPS", ""))
-    with pytest.raises(ValueError, match=r"finals cannot be decided: bare has no group tuning of size protocol"):
+    with pytest.raises(ValueError, match=r"finals cannot be decided: bare has no group tuning of size full"):
         choose(tmp_path / "bare.toml", "finals", results, METRIC)
 
 
@@ -263,7 +263,7 @@ def test_nothing_is_decided_before_all_runs_are_stored(small, tmp_path, capsys):
 def test_a_method_whose_trials_all_diverge_is_named(tmp_path):
     text = FILE.replace("GROUPS", "").replace("low = 1e-5, high = 1e-4", "low = 1e100, high = 1e101")
     (tmp_path / "wild.toml").write_text(text)
-    reproduce(sweep(tmp_path / "wild.toml", "protocol"), tmp_path / "wild" / "protocol", progress=False)
+    reproduce(sweep(tmp_path / "wild.toml", "full"), tmp_path / "wild" / "full", progress=False)
     with pytest.raises(ValueError, match=r"pilot of SOBA: all 8 trials diverged, so none is best: change the box"):
         choose(tmp_path / "wild.toml", "widened", tmp_path, METRIC)
 

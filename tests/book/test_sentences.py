@@ -31,8 +31,8 @@ def test_the_file_has_the_sentences_of_the_protocol():
 @pytest.mark.parametrize("name", ENTRIES)
 def test_every_name_has_runs(name):
     entry = ENTRIES[name]
-    known = {(run.group, run.label) for run in sweep(entry["experiment"], "protocol")}
-    groups = load(entry["experiment"]).sizes["protocol"]
+    known = {(run.group, run.label) for run in sweep(entry["experiment"], "full")}
+    groups = load(entry["experiment"]).sizes["full"]
     for track in ("stated", "tuned"):
         own = entry.get(track, {"group": "not there"})
         for first, method in product(entry["first"], (*entry["first"], *entry["rivals"])):

@@ -4,18 +4,16 @@ import hashlib
 import json
 import random
 from datetime import date
-from itertools import islice
 
 import pytest
 
 from bilevel_book.paths import RESULTS
-from bilevel_core.experiments import load, names, sweep, verify
-from bilevel_core.experiments.storing import facts_of
+from bilevel_book.stored import SIZE
+from bilevel_core.experiments import names, sweep, verify
 
 MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision", "sweeps")
 COSTS = {f"cost/{name}.{end}" for name in MEASURED for end in ("csv", "json")}
 BASELINES = {f"hyper-cleaning/baselines/{seed}.{end}" for seed in range(5) for end in ("csv", "json")}
-FIRST_EDITION = "full"  # its runs of the paper's figures had no hash
 OTHERS = {"released/recorded.csv"} | COSTS | BASELINES  # ends of runs of the released code; what `make bench` measured
 
 
@@ -24,17 +22,9 @@ def test_every_file_is_that_of_a_run():
     files = {
         str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts
     }
-    full, protocol = (
-        {
-            f"{name}/{size}/{run.name}.{end}"
-            for name in names()
-            if size in load(name).sizes
-            for run in sweep(name, size)
-            for end in ("csv", "json")
-        }
-        for size in ("full", "protocol")
-    )
-    assert {file for file in files if ".ckpt" not in file} - protocol == full | OTHERS  # the protocol is under way
+    runs = {f"{name}/{SIZE}/{run.name}" for name in names() for run in sweep(name, SIZE)}
+    expected = {f"{run}.{end}" for run in runs for end in ("csv", "json")} | OTHERS
+    assert {file for file in files if ".ckpt" not in file} == expected
 
 
 @pytest.mark.slow
@@ -44,16 +34,13 @@ def test_every_run_names_its_commit_and_vouches_for_its_rows(name):
     for path in (RESULTS / name).rglob("*/*/*.json"):
         facts = json.loads(path.read_text())
         assert len(facts["commit"]) == 40, path
-        if FIRST_EDITION not in path.parts or name.startswith("rate"):
-            assert facts["sha256"] == hashlib.sha256(path.with_suffix(".csv").read_bytes()).hexdigest(), path
+        assert facts["sha256"] == hashlib.sha256(path.with_suffix(".csv").read_bytes()).hexdigest(), path
 
 
 @pytest.mark.slow
 def test_stored_runs_are_what_the_code_gives():
     """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
-    runs = [(run, RESULTS / name / size) for name in names() for size in load(name).sizes for run in sweep(name, size)]
-    random.Random(str(date.today())).shuffle(runs)
-    chosen = list(islice((one for one in runs if "sha256" in (facts_of(*one) or {})), 6))
-    assert len(chosen) == 6
+    runs = [(run, RESULTS / name / SIZE) for name in names() for run in sweep(name, SIZE)]
+    chosen = random.Random(str(date.today())).sample(runs, 6)
     wrong = [told for run, folder in chosen if (told := verify(run, folder))]
     assert not wrong, "\n".join(wrong)

@@ -22,10 +22,11 @@ from bilevel_book.ledger.claims import different, tally
 from bilevel_book.ledger.counts import cost
 from bilevel_book.paths import RESULTS, ROOT
 from bilevel_book.protocol.cells import RUNS, Word, cells, together
-from bilevel_book.protocol.selection import LOSS, SIZE, boxes_of, inside, method_of
+from bilevel_book.protocol.selection import LOSS, boxes_of, inside, method_of
 from bilevel_book.protocol.sentences import complete
 from bilevel_book.protocol.tuning import best, edges, expected_best, scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict
+from bilevel_book.stored import SIZE
 from bilevel_core.experiments import load, sweep
 
 EXPERIMENTS = {CLEANING: "cleaning", REPRESENTATION: "LeNet"}
@@ -305,7 +306,7 @@ def all_stored() -> Change:
     stop = complete(CLEANING, "tuning").groupby("label").stop.first()
     return Change(
         "curves of the runs that were shown, and a stored run passed for valid whatever had become of its code.",
-        f"{len(facts):,} runs of the protocol are stored so far, with settings, versions, processor and commit; of the "
+        f"{len(facts):,} runs are stored, with settings, versions, processor and commit; of the "
         f"{len(stop)} trials on cleaning {(stop == 'diverged').sum()} diverged and count as the worst. `verify` does "
         "stored runs again and compares the rows; every test run does so for a sample.",
     )

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from bilevel_book.labels import CLEANING, REPRESENTATION, SIZES
+from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.cells import RUNS, cells
 from bilevel_book.protocol.sentences import Case, case, complete
+from bilevel_book.stored import SIZE
 from bilevel_core.experiments import load
 
 
@@ -32,6 +33,5 @@ class Evidence:
 
 def runs_of(experiment: str, folder: Path = RESULTS) -> pd.DataFrame:
     """The stored runs of an experiment, all of them."""
-    size = SIZES[experiment]
-    tables = [complete(experiment, group, folder, size) for group in load(experiment).sizes[size]]
+    tables = [complete(experiment, group, folder) for group in load(experiment).sizes[SIZE]]
     return pd.concat(tables, ignore_index=True)

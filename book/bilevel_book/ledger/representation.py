@@ -1,8 +1,5 @@
-"""Claims about hyper-representation that the protocol has not judged: its network, its lower level, its delta."""
+"""Claims about hyper-representation that need no run: its network and its lower level."""
 
-import pandas as pd
-
-from bilevel_book.labels import REPRESENTATION, select
 from bilevel_book.ledger.registry import CONSTRUCTION, apart, judge
 from bilevel_book.verdicts import Claim, Verdict, decided
 from bilevel_core.problems.hyper_representation import lenet
@@ -17,26 +14,6 @@ def consistent_with_theory() -> Claim:
         "the lower level is not strongly convex, so that the theorems say nothing about it",
         f"{head.in_features} + 1 flat directions of the lower level",
         Verdict.UNTESTABLE,
-    )
-
-
-def ends_of_ablations(representation: pd.DataFrame, *labels: str) -> list[pd.Series]:
-    """The outer loss of FdeHBO after 200 steps, over the seeds, of each label."""
-    runs = select(representation, REPRESENTATION, "ablations", *labels)
-    last = runs.groupby(["label", "seed"]).upper_loss.last()
-    return [last[label] for label in labels]
-
-
-@judge
-def sensitive_to_delta(representation: pd.DataFrame) -> Claim:
-    runs = ends_of_ablations(representation, "delta 0.001", "as in the paper", "delta 10")
-    ends = [each.mean() for each in runs]
-    return Claim(
-        "differences are sensitive to delta",
-        "outer loss of FdeHBO on LeNet after 200 steps, delta = 0.001, 0.1 and 10: is the largest a tenth above "
-        "the smallest?",
-        ", ".join(f"{end:.3f}" for end in ends),
-        decided(max(ends) > 1.1 * min(ends)),
     )
 
 

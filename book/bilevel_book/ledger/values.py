@@ -5,10 +5,11 @@ Their names stand in the templates of choices.toml, `{setting: hyper-cleaning, F
 
 import pandas as pd
 
-from bilevel_book.labels import CLEANING, SIZES, select
+from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown
+from bilevel_book.stored import SIZE
 from bilevel_core.experiments import load, paper_settings, sweep
 from bilevel_core.problems import Quadratic, hyper_cleaning
 from bilevel_core.schedules import at
@@ -46,13 +47,13 @@ def option(experiment: str, name: str) -> str:
 @value
 def seconds(experiment: str) -> str:
     """The budget of the main comparison, in calibrated seconds."""
-    return shown(load(experiment).sizes[SIZES[experiment]]["main"].time)
+    return shown(load(experiment).sizes[SIZE]["main"].time)
 
 
 @value
 def batch(method: str) -> str:
     """Its batch in hyper-cleaning."""
-    run = next(run for run in sweep(CLEANING, SIZES[CLEANING], ["main"], [method]))
+    run = next(run for run in sweep(CLEANING, SIZE, ["main"], [method]))
     return f"batch {run.problem_options['batch_size']}"
 
 

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from bilevel_book.protocol.tuning import best, edges, scores
+from bilevel_book.stored import SIZE
 from bilevel_core.experiments import is_stored, load, read, sweep
 from bilevel_core.experiments.files import at
 from bilevel_core.files import experiment_file
 
 Options = dict[str, Any]
-SIZE, LOSS = "protocol", "selection_loss"
+LOSS = "selection_loss"
 FINALISTS = {"after-2023": 2}  # four elsewhere
 DECIDED_BY = {"widened": ["pilot"], "finals": ["tuning"], "tuned": ["tuning", "finals"]}
 

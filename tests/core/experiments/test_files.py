@@ -66,8 +66,8 @@ def test_a_file_is_decoded_once_and_again_when_it_changed(write, monkeypatch):
         ("steps = 40", 'steps = "many"', r"\[sizes.full\] main: steps: got 'many', allowed: int"),
         (
             "steps = 40",
-            "steps = 40, seconds = 1",
-            r"\[sizes.full\] main: give one of .* or seconds, got steps and seconds",
+            "steps = 40, time = 1.0",
+            r"\[sizes.full\] main: give one of steps, gradients or time, got steps and time",
         ),
         ("every = 10", "every = [10, 5]", r"every must be .*or an increasing list of such, got \[10, 5\]"),
         (

@@ -110,8 +110,8 @@ def test_the_settings_of_the_paper_for_hyper_cleaning():
     assert {given[name] for given in settings.values() for name in ("Q", "K") if name in given} == {3}
     eta = settings["FMBO"]["eta"]
     assert eta(10**6) < eta(10**4) < eta(2000) < 1
-    batch = {run.label: run.problem_options.get("batch_size") for run in sweep("hyper-cleaning", "protocol", ["main"])}
+    batch = {run.label: run.problem_options.get("batch_size") for run in sweep("hyper-cleaning", "full", ["main"])}
     assert {name: batch[name] for name in ("FMBO", "MRBO", "stocBiO")} == {"FMBO": 100, "MRBO": 1000, "stocBiO": 1000}
     assert batch["VRBO"] * settings["VRBO"]["large"] == 500
     assert settings["VRBO"]["period"] == 3
-    assert {run.problem_options["C"] for run in sweep("hyper-cleaning", "protocol")} == {0.001}
+    assert {run.problem_options["C"] for run in sweep("hyper-cleaning", "full")} == {0.001}

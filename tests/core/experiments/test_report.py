@@ -3,29 +3,18 @@
 import numpy as np
 import pandas as pd
 
-from bilevel_core.experiments.report import ends, last_quarter_median, mean_and_range, tuning_scores
+from bilevel_core.experiments.report import ends, last_quarter_median, mean_and_range
 
 
-def history(label, seed, seconds, losses, stop="seconds"):
+def history(label, seed, seconds, losses, stop="steps"):
     named = {"label": label, "solver": "SOBA", "seed": seed, "stop": stop}
-    return pd.DataFrame({"step": range(len(losses)), "cpu_seconds": seconds, "loss": losses}).assign(**named)
+    return pd.DataFrame({"step": range(len(losses)), "seconds": seconds, "loss": losses}).assign(**named)
 
 
 def test_the_median_is_over_the_last_quarter_of_each_run():
     runs = pd.concat([history("A", 0, [0, 50, 75, 80, 100], [8, 9, 1.0, 5.0, 2.0]), history("A", 1, [0, 1], [8, 3.0])])
-    assert last_quarter_median(runs, "cpu_seconds", "loss").to_dict() == {("A", 0): 2.0, ("A", 1): 3.0}
+    assert last_quarter_median(runs, "seconds", "loss").to_dict() == {("A", 0): 2.0, ("A", 1): 3.0}
     assert last_quarter_median(runs, "step", "loss").to_dict() == {("A", 0): 3.5, ("A", 1): 3.0}
-
-
-def test_scores_of_a_grid_come_best_first_and_a_diverged_run_last():
-    runs = [
-        history("worse", 0, [0, 1], [9, 3.0]),
-        history("gone", 0, [0, 1], [1.0, np.nan]),
-        history("best", 0, [0], [2]),
-    ]
-    scores = tuning_scores(pd.concat(runs), "loss")
-    assert scores.label.tolist() == ["best", "worse", "gone"]
-    assert scores.score.tolist() == [2.0, 3.0, np.inf]
 
 
 def test_the_table_of_ends():
