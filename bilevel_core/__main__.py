@@ -17,12 +17,12 @@ def parser() -> argparse.ArgumentParser:
     both.add_argument("--size", default="smoke", help="smoke (a minute) or full (hours); default smoke")
     both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
-    again.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
     again.add_argument("--dask", metavar="ADDRESS", help="a Dask cluster to do them; local: one of --jobs processes")
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     for command in (again, check):
+        command.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
         command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
         command.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
     commands.add_parser("doctor", help="say what this installation has, what it lacks, and what to do")
@@ -48,9 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def do(given: argparse.Namespace) -> None:
     experiment_file(given.name)  # what is wrong with the arguments is told before anything heavy is imported
-    if given.command == "reproduce" and given.jobs < 1:
+    if getattr(given, "jobs", 1) < 1:
         raise ValueError(f"--jobs must be at least 1, got {given.jobs}")
     from bilevel_core import experiments
+    from bilevel_core.experiments import running
 
     if given.command == "report":
         return experiments.report(given.name, given.results, given.size)
@@ -61,7 +62,7 @@ def do(given: argparse.Namespace) -> None:
     if given.command == "reproduce":
         done = experiments.reproduce(runs, folder, given.jobs, given.dask)
         return print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
-    wrong = [told for run in runs if (told := experiments.verify(run, folder))]
+    wrong = running.wrong(runs, folder, given.jobs)
     print("\n".join([*wrong, f"{len(runs) - len(wrong)} of {len(runs)} runs in {folder} are as the code gives them"]))
     if wrong:
         raise ValueError(f"{len(wrong)} runs are not")

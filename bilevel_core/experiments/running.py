@@ -166,6 +166,12 @@ def verify(run: Run, folder: Path, rows: int = 1) -> str | None:
     return f"{run.name}: the code no longer gives its first rows\n{stored.decode()}but\n{again.decode()}"
 
 
+def wrong(runs: list[Run], folder: Path, jobs: int = 1) -> list[str]:
+    """What `verify` finds wrong, `jobs` runs side by side."""
+    found = joblib.Parallel(jobs, return_as="generator")(joblib.delayed(verify)(run, folder) for run in runs)
+    return [told for told in tqdm(found, total=len(runs), unit="run", smoothing=0) if told]
+
+
 def _alike(again: bytes, stored: bytes) -> bool:
     a, b = (np.genfromtxt(text.decode().splitlines(), delimiter=",", skip_header=1) for text in (again, stored))
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-6, equal_nan=True)

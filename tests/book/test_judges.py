@@ -147,13 +147,15 @@ def test_a_sentence_of_the_protocol_is_a_claim_with_its_ratios(evidence, case_of
     claim = ruled(case_of, scaled(evidence.cleaning, "long", "FMBO", train_loss=0.5))
     assert (claim.text, claim.verdict) == ("FMBO has a lower training loss than stocBiO and AID-FP", Verdict.HOLDS)
     assert claim.numbers == (
-        "stocBiO 0.50 (0.50 to 0.50), AID-FP 0.50 (0.50 to 0.50); "
+        "stocBiO 0.50 (0.50 to 0.50, holds), AID-FP 0.50 (0.50 to 0.50, holds); "
         "the verdict stays under 5 of 14 other rules that can be read"
     )  # two axes and three margins of its own track; in the steps of AID-FP none of FMBO's rows can be read
     assert claim.measure.startswith("median train loss over the last quarter of the budget, that of FMBO over that of ")
-    assert "3 seeds, in calibrated seconds: 95 % Student's t on paired log ratios, Holm's rule, margin 5 %" in (
-        claim.measure
+    assert (
+        "3 seeds, in calibrated seconds: Student's t on paired log ratios, 95 % for all rivals together"
+        in claim.measure
     )
+    assert "together (Holm's rule), margin 5 %, at the end of the budget and at two thirds of it" in claim.measure
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_the_ratios_that_are_shown_are_those_at_the_end(evidence, case_of):
     table = scaled(evidence.cleaning, "long", "FMBO", train_loss=0.5)
     late = (table.group == "long") & (table.label == "FMBO") & (table.seconds > 45)
     table.loc[late, "train_loss"] *= 0.5
-    assert ruled(case_of, table).numbers.startswith("stocBiO 0.25 (0.25 to 0.25),")
+    assert ruled(case_of, table).numbers.startswith("stocBiO 0.25 (0.25 to 0.25, holds),")
 
 
 def test_one_rival_that_is_not_beaten_spoils_the_sentence(evidence, case_of):
@@ -208,7 +210,7 @@ def test_much_faster_is_a_factor_of_two(evidence, case_of):
         claim = ruled(case_of, scaled(evidence.cleaning, "main", "stocBiO", seconds=factor), "C1, stocBiO")
         assert claim.text == "stocBiO converges much faster than reverse, SUSTAIN, MRBO, VRBO and BSA"
         assert claim.verdict is Verdict.HOLDS
-        assert f"SUSTAIN {factor:.2f} ({factor:.2f} to {factor:.2f})" in claim.numbers
+        assert f"SUSTAIN {factor:.2f} ({factor:.2f} to {factor:.2f}, holds)" in claim.numbers
         assert f"; with a margin of a factor of two: {much};" in claim.numbers
 
 
@@ -217,7 +219,7 @@ def test_runs_with_too_few_rows_cannot_be_read_and_decide_nothing(evidence, case
     few = (table.group == "long") & (table.label == "AID-FP") & (table.seconds % 10 > 0)
     claim = ruled(case_of, table[~few])
     assert claim.verdict is Verdict.UNDECIDED
-    assert claim.numbers.startswith("stocBiO 0.50 (0.50 to 0.50), AID-FP cannot be read;")
+    assert claim.numbers.startswith("stocBiO 0.50 (0.50 to 0.50, holds), AID-FP cannot be read;")
 
 
 def diverged(table, group, label, seeds):
@@ -243,7 +245,7 @@ def test_a_method_behind_a_special_case_of_itself_was_not_tuned_enough(evidence,
     table = scaled(evidence.cleaning, "tuned", "SOBA", train_loss=0.5)
     claim = ruled(case_of, table, "C5", tuned_alike)
     assert claim.verdict is Verdict.UNDECIDED
-    assert "SOBA 2.00 (2.00 to 2.00) (a special case of FMBO, which was not tuned enough)" in claim.numbers
+    assert "SOBA 2.00 (2.00 to 2.00, undecided) (a special case of FMBO, which was not tuned enough)" in claim.numbers
 
 
 def test_what_is_said_to_be_alike_holds_where_it_is(evidence, case_of):
@@ -281,7 +283,7 @@ def test_rivals_without_stated_settings_leave_a_sentence_untestable_but_not_one_
     table = scaled(lenet, "main", "FdeHBO", seconds=0.4)
     claim = of_lenet(case_of, table, "F1")
     assert claim.verdict is Verdict.UNTESTABLE
-    assert claim.numbers.startswith("PZOBO-S 0.40 (0.40 to 0.40); F2SA: no number is stated; F3SA: ")
+    assert claim.numbers.startswith("PZOBO-S 0.40 (0.40 to 0.40, holds); F2SA: no number is stated; F3SA: ")
     slower = scaled(lenet, "main", "FdeHBO", seconds=3.0)
     assert of_lenet(case_of, slower, "F1").verdict is Verdict.FAILS
 
@@ -308,7 +310,8 @@ def test_one_delta_that_differs_is_enough(lenet, case_of):
     for factor in (0.5, 2.0):
         claim = of_lenet(case_of, scaled(lenet, "ablations", "delta 10", upper_loss=factor), "D1")
         assert claim.verdict is Verdict.HOLDS
-        assert f"delta 10 {1 / factor:.2f} " in claim.numbers
+        assert f"delta 1 1.00 (1.00 to 1.00, alike), delta 10 {1 / factor:.2f} " in claim.numbers
+        assert ", differs)" in claim.numbers
 
 
 def test_the_dimensions_are_right_and_the_layers_are_not():

@@ -93,6 +93,19 @@ def test_a_run_with_few_rows_cannot_be_read_and_wins_nothing():
     assert {words(few, rival, sentence=s) for s in (LOWER, STABLE, FASTER)} == {UNDECIDED}
 
 
+def test_a_run_with_few_rows_near_the_end_is_not_read_at_two_thirds_either():
+    full = runs("A", *settling(2, 2))
+    thin = full[~full.step.between(1900, 2300)]
+    curve, marks = only(thin)
+    assert curve.read(lower, marks[:16]) == 2  # there are rows enough so far
+    assert math.isnan(curve.read(lower, marks, 16))
+    assert only(full)[0].read(lower, marks, 16) == 2
+    found = robustness({"one": (pd.concat([thin, runs("B", *settling(1, 1))]), [LOWER])})
+    assert not found.read.any()  # no rule is counted that a run cannot be read by
+    gone, _ = only(runs("A", [3.0] * 20 + [np.nan], stop="diverged", until=2000))
+    assert gone.read(lower, marks, 16) == 3  # it has no later rows, and that is a reading
+
+
 def test_all_runs_are_read_up_to_the_budget_they_share():
     long = runs("A", np.r_[np.full(25, 3.0), np.full(24, 1.0)], until=4800)
     short, diverged = runs("B", np.full(25, 2.0)), runs("C", [9.0, 9.0], stop="diverged", until=10)
@@ -115,6 +128,14 @@ def test_a_diverged_run_is_last_once_it_has_diverged():
     assert curve.read(lower, marks[:16]) == 3
     in_the_last_row, _ = only(runs("A", [3.0] * 24 + [np.nan], stop="diverged"))
     assert in_the_last_row.read(lower, marks) == math.inf
+
+
+def test_what_a_diverged_run_counts_for_at_two_thirds_does_not_depend_on_what_comes_later():
+    gone = runs("B", *[[4.0, 3.0]] * 2, stop="diverged", until=100)
+    calm, falling = (runs("A", *[[4.0, *[1.0] * 16, *[late] * 8]] * 2) for late in (1.0, 0.01))
+    at = [compare(pd.concat([table, gone]), STABLE, "step").set_index("horizon")["mean"] for table in (calm, falling)]
+    assert at[0]["two thirds"] == at[1]["two thirds"] == pytest.approx(-math.log(4))
+    assert at[1]["end"] == pytest.approx(-math.log(400))  # from the lowest of the pair back to the start
 
 
 # Comparisons and words

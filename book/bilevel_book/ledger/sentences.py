@@ -9,7 +9,7 @@ from bilevel_book.ledger.registry import TUNED, apart, judge
 from bilevel_book.protocol.comparison import Sentence
 from bilevel_book.protocol.measures import AXES
 from bilevel_book.protocol.sentences import Case
-from bilevel_book.protocol.verdict import MARGIN
+from bilevel_book.protocol.verdict import MARGIN, Verdict
 from bilevel_book.verdicts import Claim
 
 MEASURED = {
@@ -18,10 +18,12 @@ MEASURED = {
     "stable": "largest rise of the {} above its lowest value so far, after the first tenth of the budget",
 }
 RULE = (
-    f"95 % Student's t on paired log ratios, Holm's rule, margin {100 * MARGIN:g} %, at the end of the budget and at "
-    "two thirds of it"
+    f"Student's t on paired log ratios, 95 % for all rivals together (Holm's rule), margin {100 * MARGIN:g} %, at the "
+    "end of the budget and at two thirds of it"
 )
 TWICE = 1.0  # the margin of "much"
+NOT_ALIKE = dict.fromkeys((Verdict.HOLDS, Verdict.FAILS), "differs")
+WORDS: dict[str, dict[Verdict, str]] = {"ahead": {}, "alike": {}, "differs": NOT_ALIKE}  # on one of several rivals
 
 
 @judge
@@ -58,7 +60,8 @@ def ruling(case: Case, track: str) -> Claim:
 
 
 def _pair(row: Any, sentence: Sentence) -> str:
-    told = f"{row.rival} {np.exp(row.mean):.2f} ({row.low:.2f} to {row.high:.2f})"
+    word = "" if len(sentence.rivals) == 1 else f", {WORDS[sentence.means].get(row.verdict, row.verdict)}"
+    told = f"{row.rival} {np.exp(row.mean):.2f} ({row.low:.2f} to {row.high:.2f}{word})"
     if np.isnan(row.mean):
         told = f"{row.rival} cannot be read"
     if row.rival_diverged:

@@ -64,7 +64,7 @@ class Pairs:
         return np.array([[value(curve) for curve in pair] for pair in self.runs]).reshape(-1, 2)
 
     def counts(self, level: float) -> bool:
-        read = self.each(lambda curve: curve.read(faster(level), self.marks[: HORIZONS["two thirds"]]))
+        read = self.each(lambda curve: curve.read(faster(level), self.marks, HORIZONS["two thirds"]))
         return not np.isnan(read).any() and bool(2 * np.isfinite(read).sum(axis=0).max() > len(read))
 
     def diverged(self, last: int) -> np.ndarray:
@@ -72,10 +72,11 @@ class Pairs:
 
     def log_ratios(self, measure: Measure, last: int) -> np.ndarray:
         """r of one measure, up to the mark with the number `last`."""
-        read = self.each(lambda curve: curve.read(measure, self.marks[:last]))
+        read = self.each(lambda curve: curve.read(measure, self.marks, last))
         start = self.each(lambda curve: curve.value[0]).max(initial=0)
         if measure is stable:
-            start /= self.each(lambda curve: curve.value.min()).min(initial=np.inf)
+            until = self.marks[last - 1 : last]
+            start /= self.each(lambda curve: curve.value[: curve.rows_until(until)[0]].min()).min(initial=np.inf)
         worst = (
             max(start, read[np.isfinite(read)].max(initial=0)) if measure in (lower, stable) else self.marks[last - 1]
         )

@@ -37,12 +37,14 @@ class Curve:
     def at_marks(self, marks: np.ndarray) -> np.ndarray:
         return self.value[self.rows_until(marks) - 1]
 
-    def read(self, measure: Measure, marks: np.ndarray) -> float:
-        """The measure up to the last mark, or inf or nan, as above."""
-        if self.diverged_by(marks[-1]):
+    def read(self, measure: Measure, marks: np.ndarray, last: int | None = None) -> float:
+        """The measure up to the mark with the number `last`, or inf or nan, as above."""
+        until = marks[:last]
+        if self.diverged_by(until[-1]):
             return np.inf
-        rows = self.rows_until(np.concatenate(([0.0], marks)))
-        return measure(self, marks) if (np.diff(rows) > 0).all() else np.nan
+        needed = until if self.diverged_by(marks[-1]) else marks  # what has too few rows later on is not read at all
+        rows = self.rows_until(np.concatenate(([0.0], needed)))
+        return measure(self, until) if (np.diff(rows) > 0).all() else np.nan
 
 
 Curves = dict[str, dict[int, Curve]]  # by label and seed
