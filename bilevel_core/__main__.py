@@ -21,6 +21,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
+    check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
     for command in (again, check):
         command.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
         command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
@@ -48,8 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def do(given: argparse.Namespace) -> None:
     experiment_file(given.name)  # what is wrong with the arguments is told before anything heavy is imported
-    if getattr(given, "jobs", 1) < 1:
-        raise ValueError(f"--jobs must be at least 1, got {given.jobs}")
+    for name in ("jobs", "rows"):
+        if (value := getattr(given, name, 1)) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {value}")
     from bilevel_core import experiments
     from bilevel_core.experiments import running
 
@@ -62,7 +64,7 @@ def do(given: argparse.Namespace) -> None:
     if given.command == "reproduce":
         done = experiments.reproduce(runs, folder, given.jobs, given.dask)
         return print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
-    wrong = running.wrong(runs, folder, given.jobs)
+    wrong = running.wrong(runs, folder, given.rows, given.jobs)
     print("\n".join([*wrong, f"{len(runs) - len(wrong)} of {len(runs)} runs in {folder} are as the code gives them"]))
     if wrong:
         raise ValueError(f"{len(wrong)} runs are not")

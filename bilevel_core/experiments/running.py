@@ -166,9 +166,9 @@ def verify(run: Run, folder: Path, rows: int = 1) -> str | None:
     return f"{run.name}: the code no longer gives its first rows\n{stored.decode()}but\n{again.decode()}"
 
 
-def wrong(runs: list[Run], folder: Path, jobs: int = 1) -> list[str]:
+def wrong(runs: list[Run], folder: Path, rows: int, jobs: int) -> list[str]:
     """What `verify` finds wrong, `jobs` runs side by side."""
-    found = joblib.Parallel(jobs, return_as="generator")(joblib.delayed(verify)(run, folder) for run in runs)
+    found = joblib.Parallel(jobs, return_as="generator")(joblib.delayed(verify)(run, folder, rows) for run in runs)
     return [told for told in tqdm(found, total=len(runs), unit="run", smoothing=0) if told]
 
 

@@ -112,11 +112,24 @@ def test_rules_are_counted_and_drawn(runs):
     decides = answer([case], "step", 1.02).axes[1]  # the one that is alike, not those that it is far ahead of
     shown = [*decides.get_yticklabels(), *decides.texts]
     assert [text.get_text() for text in shown] == ["F3, lower (PZOBO-S)", "alike"]
+    assert decides.texts[0].get_weight() == "bold"  # by the protocol's own rule it holds
+    assert answer([case]).axes[1].texts[0].get_weight() == "normal"
     far = runs["F3"].numbers("tuned", "step").assign(mean=np.log(9), low=8.0, high=10.0)
     intervals(decides, far.head(1), ["far"], widest=4.0)
     assert decides.lines[-1].get_xdata() == [4.0]  # at the edge, not out of sight
+    for means, mark in (("ahead", "s"), ("alike", "<"), ("differs", ">")):  # the mark says what the word is for
+        intervals(decides, far.head(1).assign(verdict=Verdict.ALIKE, means=means), ["far"])
+        assert decides.lines[-1].get_marker() == mark
     assert told([case], None, 0.05) == "Margin 5%, on the home axis: 1 holds, 1 not testable; none moved"
-    assert told([case], "step", 1.02) == "Margin 102%, in steps: 1 alike, 1 not testable; 1 moved"
+    assert told([case], "step", 1.02) == "Margin 102%, in steps: 1 alike, 1 not testable; 1 moved (bold)"
+
+
+def test_a_thin_line_below_is_the_interval_at_two_thirds(runs):
+    row = runs["F3"].numbers("tuned").set_index(["rival", "horizon"]).loc["PZOBO-S", "two thirds"]
+    panel = answer([runs["F3"]]).axes[1]
+    (thin,) = (line for line in panel.lines if line.get_linewidth() == 1)
+    assert list(thin.get_xdata()) == [row.low, row.high]
+    assert 0 < thin.get_ydata()[0] < 0.5
 
 
 def test_half_of_the_runs_decide_nothing(tmp_path):

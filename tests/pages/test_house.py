@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # citation, formula and what was read; one problem on several processes, and layers that are refused for being computed
 # again at other weights, 220; sweeps on a cluster, and shared by commands, 220; the doctor 90. Of the lines 3350 are
 # code, the rest docstrings, imports and blanks.
-MOST_LINES = 6085
+MOST_LINES = 6090
 LONGEST_FILE = 310  # one idea each
 
 

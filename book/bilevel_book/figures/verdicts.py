@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.protocol.measures import AXES
 from bilevel_book.protocol.sentences import TRACKS, Case
-from bilevel_book.protocol.verdict import MARGIN, WORST_FIRST, Verdict
+from bilevel_book.protocol.verdict import MARGIN, MEANT, WORST_FIRST, Verdict
 from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
 
 MARKS = {  # colour, mark, filled: a word can be told without its colour
@@ -23,7 +23,8 @@ WIDEST, NEAR = 30.0, 4.0  # ratios beyond are drawn at the edge; what decides is
 
 
 def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN, title: str = "") -> Figure:
-    """A panel for each track, a line for each comparison: the ratio at the end of the budget and its interval.
+    """A panel for each track, a line for each comparison: the ratio at the end of the budget and its interval, with
+    that at two thirds of it as a thin line below.
 
     Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
     if none is given.
@@ -33,13 +34,18 @@ def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
 
 
 def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> Figure:
-    """As `forest`, with a line for each sentence and measure: the rival that decides. Its verdict stands beside it."""
+    """As `forest`, with a line for each sentence and measure: the rival that decides.
+
+    The verdict on the sentence stands beside it, bold if the protocol's own rule gives another.
+    """
     tables = {track: _deciding(_lines(cases, track, axis, margin)) for track in tracks_of(cases)}
     figure = _panels(tables, margin, "", lambda row: f"{row.id}, {row.measure} ({row.rival})", NEAR)
     for panel, track in zip(figure.axes, tables, strict=True):
-        words = {case.id: case.verdict(track, axis, margin) for case in cases if track in case.tracks}
+        asked = {case.id: case for case in cases if track in case.tracks}
         for line, identifier in enumerate(tables[track].id):
-            panel.text(1.02, line, words[identifier], transform=panel.get_yaxis_transform(), va="center", fontsize=9)
+            word, own = (asked[identifier].verdict(track, *rule) for rule in ((axis, margin), ()))
+            weight, place = "normal" if word == own else "bold", panel.get_yaxis_transform()
+            panel.text(1.02, line, word, transform=place, va="center", fontsize=9, weight=weight)
     return figure
 
 
@@ -73,7 +79,8 @@ def _deciding(table: pd.DataFrame) -> pd.DataFrame:
 def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:
     tables = [case.numbers(track, axis, margin).assign(id=case.id) for case in cases if track in case.tracks]
     table = pd.concat(tables, ignore_index=True)
-    return table[table.horizon == "end"].reset_index(drop=True)
+    end, early = (table[table.horizon == horizon].reset_index(drop=True) for horizon in ("end", "two thirds"))
+    return end.assign(early_low=early.low, early_high=early.high)
 
 
 def intervals(
@@ -83,11 +90,14 @@ def intervals(
     panel.axvspan(1 / (1 + margin), 1 + margin, color=GREY, alpha=0.25, linewidth=0)
     panel.axvline(1, color=BLACK, linewidth=0.8)
     for line, row in table.iterrows():
-        colour, mark, filled = MARKS[Verdict(row.verdict)]
+        colour, mark, filled = MARKS[MEANT[row.get("means", "ahead")].get(row.verdict, row.verdict)]
         if np.isfinite(row.low):
             low, high, middle = np.clip([row.low, row.high, np.exp(row["mean"])], 1 / widest, widest)
             panel.plot([low, high], [line, line], color=colour, linewidth=2)
             panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if filled else "none", markersize=7)
+            if "early_low" in row:  # at two thirds of the budget
+                ends = np.clip([row.early_low, row.early_high], 1 / widest, widest)
+                panel.plot(ends, [line + 0.27] * 2, color=colour, linewidth=1)
         else:
             panel.text(1, line, "cannot be read", ha="center", va="center", fontsize=8.5, color=colour)
     panel.set_yticks(range(len(table)), names)
@@ -119,4 +129,4 @@ def told(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN)
     words = ", ".join(f"{counts[word]} {word}" for word in Verdict if word in counts)
     moved = sum(word != own for word, own in pairs)
     where = "on the home axis" if axis is None else f"in {AXES[axis]}"
-    return f"Margin {margin:.0%}, {where}: {words}; {moved or 'none'} moved"
+    return f"Margin {margin:.0%}, {where}: {words}; " + (f"{moved} moved (bold)" if moved else "none moved")

@@ -60,7 +60,7 @@ class Case:
     def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
         """A row for each measure, rival and horizon, as `decide` gives them, but for rivals that `first` contains."""
         tables = [
-            without_inclusions(table, each).assign(measure=each.measure, metric=each.metric)
+            without_inclusions(table, each).assign(measure=each.measure, metric=each.metric, means=each.means)
             for each, table in self._decided(track, axis, margin)
         ]
         return pd.concat(tables, ignore_index=True)

@@ -36,6 +36,11 @@ class Verdict(StrEnum):
     UNTESTABLE = "not testable"
 
 
+MEANT: dict[str, dict[Verdict, Verdict]] = {  # what the word on a rival says of a sentence
+    "ahead": {},
+    "alike": {Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS},
+    "differs": {Verdict.FAILS: Verdict.HOLDS, Verdict.ALIKE: Verdict.FAILS},
+}
 WORST_FIRST = (Verdict.FAILS, Verdict.UNTESTABLE, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.HOLDS)
 
 
@@ -88,13 +93,9 @@ def without_inclusions(decided: pd.DataFrame, sentence: Sentence) -> pd.DataFram
 
 def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
     """The verdict on the sentence: the worst on its rivals, as it means them."""
-    words = set(without_inclusions(decided, sentence).verdict)
-    if sentence.means == "alike":
-        words = {{Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS}.get(word, word) for word in words}
-    elif sentence.means == "differs" and words & {Verdict.HOLDS, Verdict.FAILS}:
-        words = {Verdict.HOLDS}
-    elif sentence.means == "differs" and words == {Verdict.ALIKE}:
-        words = {Verdict.FAILS}
+    words = {MEANT[sentence.means].get(word, word) for word in without_inclusions(decided, sentence).verdict}
+    if sentence.means == "differs":  # one rival is enough
+        words = next(({word} for word in (Verdict.HOLDS, Verdict.UNDECIDED) if word in words), words)
     return worst(words | ({Verdict.UNTESTABLE} if sentence.untestable else set()))
 
 
