@@ -35,12 +35,17 @@
     count.value = left === cards.length ? `${left} cards` : `${left} of ${cards.length} cards`;
   };
   form.addEventListener("change", filter);
-  // A link from the list to a card that is filtered away shows it again.
-  addEventListener("hashchange", () => {
-    if (!document.getElementById(location.hash.slice(1))?.closest("[hidden]")) return;
+  // A link to a claim whose card is filtered away shows all cards again; also the second time, when the address stays.
+  const show = () => {
+    const claim = document.getElementById(location.hash.slice(1));
+    if (!claim?.closest("[hidden]")) return;
     form.reset();
     filter();
-    document.getElementById(location.hash.slice(1)).scrollIntoView();
+    claim.scrollIntoView();
+  };
+  addEventListener("hashchange", show);
+  addEventListener("click", (event) => {
+    if (event.target.closest("a")?.hash === location.hash) show();
   });
   filter();
 })();

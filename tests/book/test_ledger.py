@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -98,7 +99,7 @@ def test_the_counts_at_the_top_are_those_of_the_rows(ledger, choices):
 
 
 @pytest.mark.slow
-def test_every_claim_stands_once_under_its_verdict_with_a_link_to_its_card(ledger):
+def test_every_claim_stands_once_under_its_verdict_with_a_link_to_itself(ledger):
     listed = render.claims_by_verdict(ledger)
     cards = "\n".join(render.passage_card(*row) for row in ledger)
     for verdict in Verdict:
@@ -108,10 +109,28 @@ def test_every_claim_stands_once_under_its_verdict_with_a_link_to_its_card(ledge
     assert apart.count("\n- [") == len(
         re.findall(rf", ({'|'.join((OWN_CODE, CONSTRUCTION, OWN_QUESTION, TUNED))})", apart)
     )
-    links = re.findall(r"\]\(#(claim-.+?)\)", counted)
-    assert len(links) == sum(tally(ledger).values())
-    assert all(cards.count(f"({link})=") == 1 for link in links)
+    links = re.findall(r"^- \[(.+)\]\(#(claim-[a-z0-9-]+)\)", listed, re.M)
+    assert len({link for _, link in links}) == len(links) > sum(tally(ledger).values()) == counted.count("\n- [")
+    for text, link in links:
+        assert cards.partition(f"({link})=\n")[2].partition("} ")[2].startswith(text)
     assert listed.index(f"[{Verdict.FAILS}]") < listed.index(f"[{Verdict.HOLDS}]")
+
+
+def test_every_list_passage_and_claim_has_an_anchor_that_nothing_else_on_the_page_has(ledger):
+    page = "\n\n".join([render.claims_by_verdict(ledger), *(render.passage_card(*row) for row in ledger)])
+    anchors = re.findall(r"^\((.+)\)=$", page, re.M)
+    assert len(set(anchors)) == len(anchors)
+    assert {f"claim-{passage.id.replace(':', '-')}" for passage in PASSAGES} < set(anchors)  # others link there
+    assert {"claim-experiments-figure-1-f3", "claim-experiments-figure-1-f3-tuned-alike"} < set(anchors)
+    lists = len(re.findall(r"^\(", render.claims_by_verdict(ledger), re.M))
+    assert len(anchors) == lists + len(PASSAGES) + sum(len(claims) for _, claims in ledger)
+
+
+def test_an_anchor_stays_when_other_claims_of_its_passage_come_or_go():
+    for passage in PASSAGES:
+        for i, name in enumerate(passage.names):
+            assert replace(passage, judges=passage.judges[i : i + 1]).names == (name,)
+            assert replace(passage, judges=passage.judges[i::-1]).names[0] == name
 
 
 def test_what_is_said_twice_is_counted_once(ledger):

@@ -45,6 +45,11 @@ class Passage:
         """The names of the tests that are marked with its id."""
         return tuple(test.split("::")[1] for test in checked_by().get(self.id, ()))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name for each of its claims, of what claims.toml says about it alone: it stays when others come or go."""
+        return tuple(_name(call) for call, _ in self.judges)
+
     def claims(self, **tables: Any) -> list[Claim]:
         """What is found, from the fields of `Evidence` at which its judges look."""
         return [
@@ -76,6 +81,15 @@ def _call(given: str | dict[str, Any], where: str) -> tuple[Call, str]:
     return judge.call(entry), where
 
 
+def _name(call: Call) -> str:
+    """The sentence of the protocol, as in "F3", or the judge, with what it is given but for its reasons."""
+    if call.function is sentences.as_stated:
+        return str(call.options["sentence"])
+    given = [str(value) for key, value in call.options.items() if key != "reason"]
+    words = [call.function.__name__, *given]
+    return " ".join(reversed(words) if "sentence" in call.options else words)
+
+
 SECTIONS, PASSAGES = load()
 FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
     REPRESENTATION: ("experiments:figure-1", "representation"),
@@ -103,10 +117,10 @@ def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict, int]:
     return {verdict: verdicts[verdict] for verdict in Verdict}
 
 
-def different(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Claim, Passage]:
-    """The claims, each once, though the paper may say it in several places, with the first of its passages."""
-    first: dict[Claim, Passage] = {}
+def different(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Claim, tuple[Passage, int]]:
+    """The claims, each once, though the paper may say it in several places: the first passage, and its number there."""
+    first: dict[Claim, tuple[Passage, int]] = {}
     for passage, claims in ledger:
-        for claim in claims:
-            first.setdefault(replace(claim, where=""), passage)
+        for i, claim in enumerate(claims):
+            first.setdefault(replace(claim, where=""), (passage, i))
     return first

@@ -19,8 +19,13 @@ def chapter(number: int) -> str:
 
 
 def anchor(name: str, kind: str = "claim") -> str:
-    """What a link to a card, or to a list of cards, ends with."""
-    return "-".join([kind, *re.findall(r"\w+", name.lower())])
+    """What a link to a card, to a claim in it, or to a list of them ends with."""
+    return "-".join([kind, *re.findall(r"[^\W_]+", name.lower())])
+
+
+def of_claim(passage: Passage, number: int) -> str:
+    """The anchor of one claim of a passage."""
+    return anchor(f"{passage.id} {passage.names[number]}")
 
 
 APART = "not counted"
@@ -37,10 +42,10 @@ def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
 
 
 def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
-    """The different claims under their verdicts, what fails first, each with a link to its first card."""
+    """The different claims under their verdicts, what fails first, each with a link to where it is said first."""
     rows = {
-        claim: f"- [{claim.text}](#{anchor(passage.id)})" + (f", {claim.apart}" if claim.apart else "")
-        for claim, passage in different(ledger).items()
+        claim: f"- [{claim.text}](#{of_claim(passage, i)})" + (f", {claim.apart}" if claim.apart else "")
+        for claim, (passage, i) in different(ledger).items()
     }
     parts = []
     for word in (*ORDER, APART):
@@ -55,10 +60,10 @@ def passage_card(passage: Passage, claims: list[Claim]) -> str:
         f"({anchor(passage.id)})=\n*{passage.where}*",
         "\n".join(f"> {line}" for line in passage.quote.split("\n")),
     ]
-    for claim in claims:
+    for i, claim in enumerate(claims):
         where = f" ({claim.where})" if claim.where != passage.where else ""
         apart = f" ({claim.apart}, not counted)" if claim.apart else ""
-        parts.append(f"{badge(claim.verdict)} {claim.text}{where}{apart}")
+        parts.append(f"({of_claim(passage, i)})=\n{badge(claim.verdict)} {claim.text}{where}{apart}")
         parts.append(f"**{claim.numbers}**\\\n{claim.measure}{'' if claim.measure.endswith('?') else '.'}")
     if tested := [chapter(number) for number in passage.chapters] + [f"`{test}`" for test in passage.tests]:
         parts.append(f"Tested in {', '.join(tested)}.")
