@@ -10,7 +10,7 @@ from bilevel_book.protocol import Sentence, Verdict, judge
 from bilevel_book.protocol.sentences import complete
 
 CONTROL = "alternating"
-ALL = "any other method"  # names everybody
+ALL = "no method is ahead of it"  # names everybody
 
 
 def not_ahead(experiment, metric, axis):
