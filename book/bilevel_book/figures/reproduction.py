@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from bilevel_book.curves import at_marks, interval
-from bilevel_book.style import BLACK, BLUE, METHODS, SKY, filled, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, METHODS, house_style, look, name_lines, panels
 
 AXES = {
     "step": "steps",
@@ -80,20 +80,6 @@ def label_loss(panel: Axes) -> None:
     panel.yaxis.set_major_locator(LogLocator(subs=subs, numticks=20))
     panel.yaxis.set_major_formatter("{x:g}")
     panel.yaxis.set_minor_formatter("")
-
-
-def bars(values: pd.DataFrame, label: str, title: str, reference: float | None = None) -> Figure:
-    """Horizontal bars with the range of the seeds: rows of (mean, min, max); a line at the reference."""
-    with house_style():
-        figure, axes = panels(height=1.0 + 0.33 * len(values))
-        rows = values.iloc[::-1]
-        errors = np.stack([rows["mean"] - rows["min"], rows["max"] - rows["mean"]])
-        axes.barh(rows.index, rows["mean"], xerr=errors, **filled(SKY), ecolor=BLACK, height=0.62, capsize=2)
-        if reference is not None:
-            axes.axvline(reference, color=BLUE, linewidth=1.2)
-        axes.set(xlabel=label, title=title)
-        axes.tick_params(axis="y", length=0, labelsize=9.5)
-        return figure
 
 
 def lanes(
