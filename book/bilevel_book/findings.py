@@ -4,10 +4,12 @@ findings.toml holds the words for each outcome. Nothing there says which outcome
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from bilevel_book.ledger.claims import Passage, different
+from bilevel_book.verdicts import Claim, Verdict
 
 FILE = Path(__file__).with_name("findings.toml")
 SHORT = 60  # longer numbers are left to the ledger
@@ -15,41 +17,53 @@ SHORT = 60  # longer numbers are left to the ledger
 
 @dataclass(frozen=True)
 class Finding:
-    """Sections of the ledger, and what to say where most, some or few of their decided claims hold."""
+    """Sections of the ledger, and what to say where most, some or few of their claims hold, or most are not decided."""
 
     about: str
     sections: list[str]
     most: str
     some: str
     few: str
+    open: str
     example: str  # the passage to take an example from, if a claim of it does not hold
 
-    def headline(self, holds: int, fails: int) -> str:
-        if 4 * holds >= 3 * (holds + fails):
+    def headline(self, holds: int, left: int, every: int) -> str:
+        """The shares are of all claims: what is not decided does not hold either."""
+        if 4 * holds >= 3 * every:
             return self.most
-        return self.some if 2 * holds >= holds + fails else self.few
+        if 2 * holds >= every:
+            return self.some
+        return self.open if 2 * left > every else self.few
 
 
 FINDINGS = tuple(Finding(**entry) for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["finding"])
 
 
-def told(finding: Finding, ledger: Sequence[tuple[Any, Sequence[Any]]]) -> str:
+def told(finding: Finding, ledger: list[tuple[Passage, list[Claim]]]) -> str:
     """The headline, the counts, and a claim that does not hold: as Markdown."""
-    rows = [(passage, claim) for passage, claims in ledger if passage.section in finding.sections for claim in claims]
-    rows = [(passage, claim) for passage, claim in rows if not claim.apart]
-    claims = {(claim.text, claim.numbers): claim for _, claim in rows}.values()  # said twice is counted once
-    holds = sum(claim.verdict.startswith("holds") for claim in claims)
-    fails = sum(claim.verdict == "does not hold" for claim in claims)
-    alike = sum(claim.verdict == "alike" for claim in claims)
-    left = len(claims) - holds - fails - alike
-    counts = f"{holds} of {len(claims)} claims about {finding.about} hold, {fails} do not"
+    rows = counted(finding, ledger)
+    count = Counter(claim.verdict for claim in rows)
+    holds, fails, alike = (count[word] for word in (Verdict.HOLDS, Verdict.FAILS, Verdict.ALIKE))
+    left = len(rows) - holds - fails - alike
+    counts = f"{holds} of {len(rows)} claims about {finding.about} hold, {fails} do not"
     same = f", {alike} found no difference" if alike else ""
     rest = f", and {left} cannot be decided here" if left else ""
-    return f"**{finding.headline(holds, fails + alike)}** {counts}{same}{rest}.{_example(finding, rows)}"
+    return f"**{finding.headline(holds, left, len(rows))}** {counts}{same}{rest}.{_example(finding, rows)}"
 
 
-def _example(finding: Finding, rows: Sequence[tuple[Any, Any]]) -> str:
-    failed = [(passage.id != finding.example, claim) for passage, claim in rows if claim.verdict == "does not hold"]
+def counted(finding: Finding, ledger: list[tuple[Passage, list[Claim]]]) -> dict[Claim, Passage]:
+    """The claims of its sections as the ledger counts them: each once, where the paper first says it."""
+    return {
+        claim: passage
+        for claim, passage in different(ledger).items()
+        if passage.section in finding.sections and not claim.apart
+    }
+
+
+def _example(finding: Finding, rows: dict[Claim, Passage]) -> str:
+    failed = [
+        (passage.id != finding.example, claim) for claim, passage in rows.items() if claim.verdict == Verdict.FAILS
+    ]
     if not failed:
         return ""
     _, claim = min(failed, key=lambda row: row[0])  # the first of its passage, or the first of all
