@@ -46,7 +46,7 @@ NOISES = (0.2, 0.5, 2.0)
 # ripple, from 6 about one, from 20 about three.
 STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
-SINCE = 1000  # the first T of a fit
+SINCE, EARLIER = 1000, 100  # the first T of a fit, and by the second rule of the protocol
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
 
 

@@ -52,8 +52,8 @@ def case_of_fixture():
 
 
 def cells(method, *words):
-    """What the cells of a method say."""
-    return pd.DataFrame({"method": method, "word": words})
+    """What the cells of a method say, by both rules."""
+    return pd.DataFrame({"method": method, "word": words, "earlier": words})
 
 
 @pytest.fixture(scope="session")

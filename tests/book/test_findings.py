@@ -31,7 +31,7 @@ def test_what_is_not_decided_does_not_hold_either():
     assert text == "**Some hold.** 1 of 2 claims about the tests hold, 0 do not, and 1 cannot be decided here."
     text = told(FINDING, ledger(Verdict.HOLDS, Verdict.UNTESTABLE, Verdict.UNDECIDED))
     assert text == "**Open.** 1 of 3 claims about the tests hold, 0 do not, and 2 cannot be decided here."
-    assert told(FINDING, ledger(Verdict.HOLDS, *[Verdict.FAILS] * 2, Verdict.UNDECIDED)).startswith("**Few hold.**")
+    assert told(FINDING, ledger(Verdict.HOLDS, Verdict.FAILS, *[Verdict.UNDECIDED] * 2)).startswith("**Few hold.**")
 
 
 def test_alike_is_decided_and_does_not_hold():

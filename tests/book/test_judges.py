@@ -3,6 +3,7 @@
 import pytest
 
 from bilevel_book.ledger import PASSAGES, cleaning, counts, lemmas, of_experiment, rates, representation
+from bilevel_book.ledger.registry import CONSTRUCTION
 from bilevel_book.ledger.sentences import as_stated, tuned_alike
 from bilevel_book.protocol.cells import Word
 from bilevel_book.protocol.sentences import _asked, case
@@ -27,14 +28,22 @@ def set_at(table, group, label, **values):
 def test_a_rate_is_judged_by_its_own_cells(evidence):
     found = {name: rates.has_rate(evidence.cells, name, 1.5) for name in ("FdeHBO", "F2SA", "PZOBO-S")}
     assert [claim.verdict for claim in found.values()] == [Verdict.HOLDS, Verdict.FAILS, Verdict.UNTESTABLE]
-    assert found["F2SA"].numbers == "of 3 cells 0 support, 0 prove nothing, 3 speak against, 0 say nothing"
+    assert found["F2SA"].numbers == (
+        "of 3 cells 0 support, 0 prove nothing, 3 speak against, 0 say nothing; "
+        "with slopes from T = 100 on the verdict stays"
+    )
     nothing = evidence.cells.assign(word=Word.NOTHING)
     assert rates.has_rate(nothing, "FdeHBO", 1.5).verdict is Verdict.UNDECIDED
+    other = rates.has_rate(evidence.cells.assign(earlier=Word.NOTHING), "FdeHBO", 1.5)
+    assert other.verdict is Verdict.HOLDS
+    assert other.numbers.endswith("with slopes from T = 100 on the verdict would be “undecided”")
 
 
-def test_the_exponents_of_its_kind_are_those_of_the_table():
+def test_the_exponents_of_its_kind_are_those_of_the_table_and_not_counted():
     claim = rates.bound_below_its_kind()
     assert (claim.verdict, claim.numbers) == (Verdict.HOLDS, "1.5 against 3.5 and 2.5")
+    (passage,) = (passage for passage in PASSAGES if passage.id == "contributions:margin")
+    assert [claim.apart for claim in passage.claims()] == [CONSTRUCTION]
 
 
 def test_samples_are_iterations_times_batch():

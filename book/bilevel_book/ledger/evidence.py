@@ -11,6 +11,7 @@ from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.cells import RUNS, cells
 from bilevel_book.protocol.sentences import Case, case, complete
+from bilevel_book.rates import EARLIER
 from bilevel_book.stored import SIZE
 from bilevel_core.experiments import load
 
@@ -22,13 +23,13 @@ class Evidence:
     representation: pd.DataFrame
     cleaning: pd.DataFrame
     case: Callable[[str], Case]  # the sentence of the protocol with this name, and its runs
-    cells: pd.DataFrame  # what every cell says about the rate of its method
+    cells: pd.DataFrame  # what every cell says about the rate of its method, and, `earlier`, by the second rule
 
     @classmethod
     def stored(cls) -> "Evidence":
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
-        said = pd.concat([cells(method).assign(method=method) for method in RUNS])
-        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), said)
+        said = [cells(method).assign(method=method, earlier=cells(method, EARLIER).word) for method in RUNS]
+        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), pd.concat(said))
 
 
 def runs_of(experiment: str, folder: Path = RESULTS) -> pd.DataFrame:
