@@ -95,9 +95,40 @@ def test_repetitions_and_what_is_true_anyway_are_taken_off():
         Claim("c", "m", "3", Word.FAILS),
     ]
     told = changes.one_sentence_one_verdict([(SimpleNamespace(id="p"), claims)])
-    assert "4 verdicts, of which 3 say" in told.before
-    assert told.after.startswith("1 of them repeat another one, and 1 are about")
-    assert "2 are left, of which 1 say *holds*" in told.after
+    assert told.after.startswith("today's ledger shows 3 different verdicts, 2 of which say *holds*. But 1 are about")
+    assert "2 are counted, of which 1 say *holds*" in told.after
+    again = changes.one_sentence_one_verdict([(SimpleNamespace(id="p"), claims[:1])])
+    assert again.before == told.before  # which is the first edition's, whatever today's ledger says
+
+
+def test_verdicts_that_stay_under_more_than_half_of_the_other_rules_are_counted_by_word(monkeypatch):
+    def case(word, *stays):
+        of = dict(zip(("stated", "tuned"), stays, strict=True))
+        return SimpleNamespace(tracks=of, verdict=lambda track: word, stays=of.__getitem__)
+
+    monkeypatch.setattr(
+        changes, "cases", lambda _: [case(Word.UNDECIDED, (3, 4), (2, 4)), case(Word.HOLDS, (5, 8), (0, 8))]
+    )
+    words = {"FdeHBO": [Word.HOLDS, Word.UNDECIDED]}  # by the two windows; the others stay
+    monkeypatch.setattr(changes, "words_of_cells", lambda name, since=1000: words.get(name, [0, 0])[since < 1000])
+    monkeypatch.setattr(changes, "together", lambda word: word)
+    told = changes.other_rules().after
+    assert "of the 4 verdicts" in told
+    assert "2 stay under more than half" in told  # not with exactly half
+    assert "1 of 2 that are *undecided*, and 1 of 2 that are not" in told
+    assert told.endswith("on 4 rates, with slopes from T = 1,000, 3 stay with slopes from T = 100.")
+
+
+def test_a_method_against_itself_is_told_with_intervals_and_words(monkeypatch):
+    def found(experiment, track):
+        word = {"stated": Word.UNDECIDED, "tuned": Word.ALIKE}[track]
+        rows = [("lower", "two thirds", 0.5, 2.0, word, 10), ("lower", "end", 0.97, 1.03, word, 10)]
+        return pd.DataFrame(rows, columns=["measure", "horizon", "low", "high", "verdict", "n"])
+
+    monkeypatch.setattr(changes.itself, "against_itself", found)
+    told = changes.against_itself().after
+    assert "10 seeds each" in told
+    assert "as stated: lower 0.97 to 1.03 (*undecided*); tuned alike: lower 0.97 to 1.03 (*alike*)." in told
 
 
 @pytest.mark.slow  # reads all trials of a pilot
