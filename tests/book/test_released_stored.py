@@ -53,12 +53,14 @@ def test_the_longer_runs_pass_through_the_ends_of_the_shorter_ones():
         assert at_the_published_step(column).loc[RENOISED].equals(longer.loc[RENOISED, ends.columns])
 
 
-def test_bars_are_means_and_dots_are_seeds():
-    (panel,) = by_switch("title", {"loss": READ, "again": READ}, [1.0, 1.0]).axes[:1]
-    assert [bar.get_width() for bar in panel.patches] == pytest.approx(list(READ.mean(axis=1))[::-1])
-    dots = [line.get_xdata().tolist() for line in panel.lines if line.get_marker() == "."]
-    assert dots == READ.to_numpy().tolist()[::-1]
-    assert [text.get_text() for text in panel.get_yticklabels()] == list(READ.index)[::-1]
+def test_a_line_for_each_switch_has_its_interval_and_its_word():
+    judged = against(READ).loc[["double", "half", "same", "wild"]]
+    panel, other = by_switch("title", {"loss": judged, "again": judged.iloc[:1]}).axes
+    lines = [line.get_xdata() for line in panel.lines if len(line.get_xdata()) == 2 and line.get_linewidth() == 2]
+    assert [*lines[0], *lines[1]] == pytest.approx([2, 2, 0.5, 0.5])
+    assert [text.get_text() for text in panel.get_yticklabels()] == list(judged.index)
+    assert [text.get_text() for text in panel.texts] == ["worse", "better", "alike", "undecided"]
+    assert [text.get_text() for text in other.texts] == ["worse"]
 
 
 def test_an_evaluation_is_paid_for_at_every_step():

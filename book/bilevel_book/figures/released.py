@@ -8,10 +8,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, filled, house_style, look, name_lines, panels
+from bilevel_book.figures.verdicts import intervals
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
 
 CHANCE = math.log(10)
+WORSE = {"lower": "better", "higher": "worse"}  # where a small reading is a good one
 
 
 def relabelled(
@@ -42,43 +45,40 @@ def relabelled(
 def levels(
     runs: dict[str, dict[str, pd.DataFrame]], recorded: pd.DataFrame, published: dict[str, Sequence[float]]
 ) -> Figure:
-    """A panel for each method: train loss by outer steps, mean and range of the seeds, beside what is known.
+    """A panel for each method, in its colour: train loss by outer steps, mean and range, beside what is known.
 
     Filled diamonds and open ones: recorded ends of the released code, as it is and with noise drawn once. Grey dots:
     levels in published figures.
     """
-    looks = {"correct": (BLUE, "-", "noise drawn once"), "labels re-noised": (RED, "-", "re-noised at each use")}
-    looks["all"] = (ORANGE, "--", "with the other switches too")
+    names = {"correct": "noise drawn once", "labels re-noised": "re-noised", "all": "other switches too"}
     with house_style():
         figure, axes = panels(len(runs), height=2.6 * len(runs) + 1.0)
+        handles: dict[str, Line2D] = {}
         for panel, (method, curves) in zip(axes, runs.items(), strict=True):
-            for label, losses in curves.items():
-                colour, line, words = looks[label]
-                panel.plot(losses.index, losses.mean(axis=1), color=colour, linestyle=line, label=words)
-                range_of_seeds(panel, losses.index, losses, colour)
+            for number, (label, losses) in enumerate(curves.items()):
+                drawn = look(method if number == 0 else f"{method}, {label}", number=number - 1)
+                panel.plot(losses.index, losses.mean(axis=1), label=names[label], **drawn.line)
+                range_of_seeds(panel, losses.index, losses, drawn.color)
             ends = recorded[recorded.method == method]
             for noise, full in (("redrawn", True), ("once", False)):
                 some, face = ends[ends.noise == noise], BLACK if full else "white"
-                words = f"released code, noise {noise}"
-                panel.plot(
-                    some.outer_steps, some.train_loss, "D", color=BLACK, markerfacecolor=face, markersize=7, label=words
+                (handles[f"released code, noise {noise}"],) = panel.plot(
+                    some.outer_steps, some.train_loss, "D", color=BLACK, markerfacecolor=face, markersize=7
                 )
             edge = max([ends.outer_steps.max(), *(losses.index.max() for losses in curves.values())])
-            for i, level in enumerate(published[method]):
-                words = "level in published figure" if i == 0 else None
-                panel.plot([0, edge], [level] * 2, color=GREY, linestyle=(0, (1, 3)), linewidth=2, label=words)
+            for level in published[method]:
+                dots = {"color": GREY, "linestyle": (0, (1, 3)), "linewidth": 2}
+                (handles["level in published figure"],) = panel.plot([0, edge], [level] * 2, **dots)
             panel.axhline(CHANCE, color=BLACK, linewidth=0.9)
             panel.text(edge, CHANCE * 0.97, "ln 10", ha="right", va="top", fontsize=9.5)
             loss_axis(panel)
             panel.set_ylabel("train loss")
             panel.set_title(method, fontsize=11)
+            name_lines(panel)
         axes[-1].set_xlabel("outer steps")
         figure.suptitle(
             "Re-noised labels alone keep the loss near ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
         )
-        handles = {}
-        for panel in axes:
-            handles |= {label: handle for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.2)
         return figure
 
@@ -95,24 +95,23 @@ def loss_axis(panel: Axes) -> None:
     panel.minorticks_off()
 
 
-def by_switch(title: str, quantities: dict[str, pd.DataFrame], chances: Sequence[float]) -> Figure:
-    """For each quantity a bar for each switch, the mean, with a dot for each seed; a line where it is by chance."""
+def by_switch(title: str, judged: dict[str, pd.DataFrame]) -> Figure:
+    """A panel for each reading, a line for each switch, as `against` judged it: to the right it makes things worse."""
     with house_style():
-        height = 0.7 + sum(0.8 + 0.42 * len(values) for values in quantities.values())
-        figure, axes = panels(len(quantities), height=height)
-        for panel, (name, values), chance in zip(axes, quantities.items(), chances, strict=True):
-            panel.axvline(chance, color=RED, linewidth=1.2, linestyle="--")
-            for lane, (label, seeds) in enumerate(values.iloc[::-1].iterrows()):
-                colour = BLUE if label == "correct" else SKY
-                panel.barh(lane, seeds.mean(), **filled(colour), height=0.62)
-                panel.plot(seeds, [lane] * len(seeds), ".", color=BLACK, markersize=4)
-                box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-                words, right = f"{seeds.mean():.2f}", 1.03 * seeds.max()
-                panel.text(right + 0.005, lane, words, va="center", fontsize=9, bbox=box)
-            panel.set_yticks(range(len(values)), [fill(str(label), 24) for label in values.index[::-1]])
-            panel.set_title(name, fontsize=11, weight="normal")
-            panel.set_xlim(0, 1.18 * values.to_numpy().max())
-            panel.tick_params(axis="y", length=0, labelsize=8.5)
+        figure, axes = panels(
+            len(judged), height=1.2 + 0.36 * sum(map(len, judged.values())),
+            squeeze=False, sharex=True, height_ratios=[len(table) for table in judged.values()],
+        )  # fmt: skip
+        for panel, (reading, table) in zip(axes[:, 0], judged.items(), strict=True):
+            intervals(panel, table.reset_index(drop=True), [fill(str(name), 24) for name in table.index], widest=8.0)
+            for line, word in enumerate(table.word):
+                place = panel.get_yaxis_transform()
+                panel.text(1.02, line, WORSE.get(word, word), transform=place, va="center", fontsize=9)
+            panel.set_title(reading, fontsize=10.5, weight="normal")
+            panel.set_xlim(0.6, 8)
+            panel.set_xticks([1, 2, 4], ["1", "2", "4"])
+            panel.tick_params(axis="y", labelsize=8.5)
+        axes[-1, 0].set_xlabel("ratio, with the switch / without it")
         figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11)
         return figure
 
