@@ -55,7 +55,7 @@ def counted(finding: Finding, ledger: list[tuple[Passage, list[Claim]]]) -> dict
     """The claims of its sections as the ledger counts them: each once, where the paper first says it."""
     return {
         claim: passage
-        for claim, passage in different(ledger).items()
+        for claim, (passage, _) in different(ledger).items()
         if passage.section in finding.sections and not claim.apart
     }
 
