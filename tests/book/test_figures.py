@@ -63,6 +63,8 @@ def test_variants_of_one_method_have_dashes_of_their_own(history):
     assert [line.get_label() for line in lines] == names
     assert len({line.get_linestyle() + str(line._dash_pattern) for line in lines[:3]}) == 3
     assert len({line.get_color() for line in lines[:3]}) == 1
+    assert [line.get_marker() for line in lines] == ["o", "o", "o", "s"]  # one mark a method
+    assert len({line.get_markevery()[0] for line in lines}) == 4
 
 
 def test_lanes_have_the_best_on_top_and_a_dot_for_each_seed():

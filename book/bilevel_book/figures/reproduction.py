@@ -59,10 +59,11 @@ def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: 
     values, is_loss = at_marks(table, axis, column, marks), column.endswith("loss")
     curves = np.exp(interval(np.log(values))) if is_loss else interval(values).clip(0, 1)
     variants = Counter[str]()
-    for label in solvers:
+    for number, label in enumerate(solvers):
         style, rows = look(label, solvers[label], variants[solvers[label]]), curves.loc[label]
         variants[solvers[label]] += label not in METHODS
-        panel.plot(marks, rows["mean"], label=label, linewidth=1.8, **style.line)
+        apart = {"markevery": (3 * number % 24, 24), "markersize": 4.5}  # the marks of two curves seldom meet
+        panel.plot(marks, rows["mean"], label=label, linewidth=1.8, **style._asdict(), **apart)
         panel.fill_between(marks, rows["low"], rows["high"], color=style.color, alpha=0.15, linewidth=0)
         ends = table[(table.label == label) & (table.step == table.diverged_at)]
         for seed, end in ends.groupby("seed"):
