@@ -28,12 +28,12 @@ class Finding:
     example: str  # the passage to take an example from, if a claim of it does not hold
 
     def headline(self, holds: int, left: int, every: int) -> str:
-        """The shares are of all claims: what is not decided does not hold either."""
+        """ "Most" is a share of all claims, for what is not decided does not hold; "few" one of those that are."""
         if 4 * holds >= 3 * every:
             return self.most
-        if 2 * holds >= every:
-            return self.some
-        return self.open if 2 * left > every else self.few
+        if 2 * left > every:
+            return self.open
+        return self.some if 2 * holds >= every - left else self.few
 
 
 FINDINGS = tuple(Finding(**entry) for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["finding"])

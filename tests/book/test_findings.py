@@ -31,7 +31,14 @@ def test_what_is_not_decided_does_not_hold_either():
     assert text == "**Some hold.** 1 of 2 claims about the tests hold, 0 do not, and 1 cannot be decided here."
     text = told(FINDING, ledger(Verdict.HOLDS, Verdict.UNTESTABLE, Verdict.UNDECIDED))
     assert text == "**Open.** 1 of 3 claims about the tests hold, 0 do not, and 2 cannot be decided here."
-    assert told(FINDING, ledger(Verdict.HOLDS, Verdict.FAILS, *[Verdict.UNDECIDED] * 2)).startswith("**Few hold.**")
+    three_in_five = ledger(*[Verdict.HOLDS] * 3, *[Verdict.UNDECIDED] * 2)
+    assert told(FINDING, three_in_five).startswith("**Some hold.**")
+
+
+def test_few_hold_where_most_of_what_is_decided_does_not():
+    undecided = [Verdict.UNDECIDED] * 2
+    assert told(FINDING, ledger(Verdict.HOLDS, Verdict.FAILS, *undecided)).startswith("**Some hold.**")
+    assert told(FINDING, ledger(Verdict.HOLDS, *[Verdict.FAILS] * 2, *undecided)).startswith("**Few hold.**")
 
 
 def test_alike_is_decided_and_does_not_hold():
@@ -59,11 +66,8 @@ def test_together_the_findings_count_what_the_ledger_counts():
     sections = [finding.sections[0] for finding in FINDINGS]
     rows = [row for section in sections for row in ledger(Verdict.HOLDS, Verdict.FAILS, section=section)]
     rows += ledger(Verdict.UNDECIDED, section=sections[1], word="new")
-    assert [len(counted(finding, rows)) for finding in FINDINGS] == [
-        2,
-        1,
-        0,
-    ]  # what is repeated counts where it is first
+    found = [len(counted(finding, rows)) for finding in FINDINGS]
+    assert found == [2, 1, 0]  # what is repeated counts where it is first
     assert sum(tally(rows).values()) == 3
 
 
