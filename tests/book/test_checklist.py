@@ -106,9 +106,11 @@ def test_verdicts_that_stay_under_more_than_half_of_the_other_rules_are_counted_
         of = dict(zip(("stated", "tuned"), stays, strict=True))
         return SimpleNamespace(tracks=of, verdict=lambda track: word, stays=of.__getitem__)
 
-    monkeypatch.setattr(
-        changes, "cases", lambda _: [case(Word.UNDECIDED, (3, 4), (2, 4)), case(Word.HOLDS, (5, 8), (0, 8))]
-    )
+    of = {
+        changes.CLEANING: [case(Word.UNDECIDED, (3, 4), (2, 4))],
+        changes.REPRESENTATION: [case(Word.HOLDS, (5, 8), (0, 8))],
+    }
+    monkeypatch.setattr(changes, "cases", of.__getitem__)
     words = {"FdeHBO": [Word.HOLDS, Word.UNDECIDED]}  # by the two windows; the others stay
     monkeypatch.setattr(changes, "words_of_cells", lambda name, since=1000: words.get(name, [0, 0])[since < 1000])
     monkeypatch.setattr(changes, "together", lambda word: word)
@@ -127,8 +129,8 @@ def test_a_method_against_itself_is_told_with_intervals_and_words(monkeypatch):
 
     monkeypatch.setattr(changes.itself, "against_itself", found)
     told = changes.against_itself().after
-    assert "10 seeds each" in told
-    assert "as stated: lower 0.97 to 1.03 (*undecided*); tuned alike: lower 0.97 to 1.03 (*alike*)." in told
+    assert "FMBO on cleaning, as stated, 10 seeds: lower 0.97 to 1.03 (*undecided*); " in told
+    assert told.endswith("FdeHBO on LeNet, tuned alike, 10 seeds: lower 0.97 to 1.03 (*alike*).")
 
 
 @pytest.mark.slow  # reads all trials of a pilot

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -266,10 +266,11 @@ def negative_control() -> Change:
 
 
 def other_rules() -> Change:
-    """How many verdicts on cleaning stay under most other rules, and how many on rates under the other window."""
+    """How many verdicts on sentences stay under most other rules, and how many on rates under the other window."""
     verdicts = [
         (case.verdict(track), 2 * stays > rules)
-        for case in cases(CLEANING)
+        for experiment in EXPERIMENTS
+        for case in cases(experiment)
         for track in case.tracks
         for stays, rules in [case.stays(track)]
     ]
@@ -278,7 +279,7 @@ def other_rules() -> Change:
     same = [name for name in RUNS if together(words_of_cells(name)) == together(words_of_cells(name, rates.EARLIER))]
     return Change(
         "one rule, one verdict.",
-        f"of the {len(verdicts)} verdicts on the sentences about cleaning, both tracks together, "
+        f"of the {len(verdicts)} verdicts on sentences about the two figures, both tracks together, "
         f"{sum(open_ones) + sum(others)} stay under more than half of the other axes, margins, levels and track that "
         f"can be read: {sum(open_ones)} of {len(open_ones)} that are *undecided*, and {sum(others)} of {len(others)} "
         f"that are not. Of the verdicts on {len(RUNS)} rates, with slopes from T = {rates.SINCE:,}, {len(same)} stay "
@@ -287,17 +288,16 @@ def other_rules() -> Change:
 
 
 def against_itself() -> Change:
-    method, _ = itself.FIRST[CLEANING]
     told = []
-    for track, name in TRACKS.items():
-        found = itself.against_itself(CLEANING, track)
+    for (experiment, short), (track, name) in product(EXPERIMENTS.items(), TRACKS.items()):
+        found = itself.against_itself(experiment, track)
         end = found[found.horizon == "end"]
         said = (f"{row.measure} {row.low:.2f} to {row.high:.2f} (*{row.verdict}*)" for row in end.itertuples())
-        told.append(f"{name}: {', '.join(said)}")
+        told.append(f"{itself.FIRST[experiment][0]} on {short}, {name}, {end.n.max()} seeds: {', '.join(said)}")
     return Change(
         "the rules were never tried on two methods that are known to be the same.",
-        f"on cleaning {method} runs against itself, {end.n.max()} seeds each. Intervals of the ratio at the end of the "
-        f"budget, and verdicts, {'; '.join(told)}.",
+        f"both methods run against themselves. Intervals of the ratio at the end of the budget, and verdicts: "
+        f"{'; '.join(told)}.",
     )
 
 
