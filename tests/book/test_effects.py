@@ -62,6 +62,17 @@ def test_a_choice_is_compared_at_the_same_second_and_momentum_at_the_same_step(e
     assert line.endswith(": 1.00 to 1.00 times (3 seeds, 4000 steps)")
 
 
+def test_a_reading_of_a_rival_is_compared_with_that_rival_and_momentum_in_its_own_group(evidence):
+    table = evidence.representation.copy()
+    table.loc[(table.group == "main") & (table.label == "F2SA"), "upper_loss"] *= 2
+    (line,) = effects.of_rival(table, "F2SA", ["F2SA, decaying"])
+    assert ": 0.50 to 0.50 times (3 seeds, 60 s)" in line
+    table.loc[(table.group == "momentum") & (table.label == "eta 1, momentum off"), "upper_loss"] *= 3
+    off = {"labels": ["eta 1, momentum off"], "group": "momentum", "base": "eta 0.9, as in the paper"}
+    (line,) = effects.of_fdehbo(table, **off)
+    assert ": 3.00 to 3.00 times (3 seeds, 1600 steps)" in line
+
+
 def test_what_the_tuning_chose_is_read_from_the_file():
     (line,) = effects.decay_when_tuned(["FMBO"])
     chosen = experiments.sweep("hyper-cleaning", "full", ["tuned"], ["FMBO"])[0].options["eta"]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.protocol.tuning import best, edges, expected_best, inclusions, scores
+from bilevel_book.protocol.tuning import best, edges, expected_best, scores
 from book.test_protocol import diverging, runs, settling
 
 
@@ -48,13 +48,3 @@ def test_the_edge_of_a_box_is_its_outer_tenth_on_a_logarithmic_scale():
     box = {"alpha": (1e-3, 1.0), "beta": (1e-3, 1.0), "lam": (1e-3, 1.0), "delta": (1e-3, 1.0)}
     point = {"alpha": 10**-2.7, "beta": 10**-2.69, "lam": 10**-0.31, "delta": 10**-0.3}
     assert edges(point, box) == {"alpha": "low", "delta": "high"}
-
-
-def test_a_method_that_loses_to_one_that_it_contains_needs_more_tuning():
-    table = pd.concat(
-        [runs("FMBO", *settling(1, 1)), runs("SOBA", *settling(0.8, 0.8)), runs("FdeHBO", *settling(1, 1))]
-    )
-    assert inclusions(table, {"FMBO": ("SOBA",), "FdeHBO": ("FMBO", "SOBA")}, "loss") == {
-        ("FMBO", "SOBA"): "needs more tuning", ("FdeHBO", "FMBO"): "alike", ("FdeHBO", "SOBA"): "needs more tuning",
-    }  # fmt: skip
-    assert inclusions(table, {"SOBA": ("FMBO",)}, "loss") == {("SOBA", "FMBO"): "holds"}

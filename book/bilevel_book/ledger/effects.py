@@ -56,6 +56,14 @@ def lines(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: str,
     return tuple(f"{name}: {metric} {compared(other, unchanged, column, axis)}" for name, other in others.items())
 
 
+def against_main(
+    table: pd.DataFrame, experiment: str, method: str, group: str, labels: list[str], column: str
+) -> Lines:
+    """Labels of a group, each against a method in the main comparison, at the same second."""
+    others = {name: select(table, experiment, group, name) for name in labels}
+    return lines(select(table, experiment, "main", method), others, column, "seconds")
+
+
 # Hyper-representation
 
 
@@ -71,9 +79,7 @@ def of_fdehbo(
 @effect
 def of_rival(representation: pd.DataFrame, method: str, labels: list[str]) -> Lines:
     """Other readings of a rival, against the one in the main comparison, at the same second."""
-    base = select(representation, REPRESENTATION, "main", method)
-    others = {name: select(representation, REPRESENTATION, "rivals", name) for name in labels}
-    return lines(base, others, "upper_loss", "seconds")
+    return against_main(representation, REPRESENTATION, method, "rivals", labels, "upper_loss")
 
 
 @effect
@@ -105,9 +111,7 @@ def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lin
 @effect
 def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
     """A method against itself in the main comparison, at the same second."""
-    base = select(cleaning, CLEANING, "main", method)
-    others = {name: select(cleaning, CLEANING, group, name) for name in labels}
-    return lines(base, others, "train_loss", "seconds")
+    return against_main(cleaning, CLEANING, method, group, labels, "train_loss")
 
 
 @effect

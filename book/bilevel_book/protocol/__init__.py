@@ -6,10 +6,10 @@ that are at least 0 and better when smaller: for an accuracy take the error, 1 -
 
 from bilevel_book.protocol.comparison import Sentence, compare
 from bilevel_book.protocol.robustness import robustness, stays
-from bilevel_book.protocol.tuning import best, edges, expected_best, inclusions, scores
+from bilevel_book.protocol.tuning import best, edges, expected_best, scores
 from bilevel_book.protocol.verdict import Verdict, decide, judge, overall
 
 __all__ = [
-    "Sentence", "Verdict", "best", "compare", "decide", "edges", "expected_best", "inclusions", "judge", "overall",
+    "Sentence", "Verdict", "best", "compare", "decide", "edges", "expected_best", "judge", "overall",
     "robustness", "scores", "stays",
 ]  # fmt: skip

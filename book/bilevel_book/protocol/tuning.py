@@ -6,9 +6,7 @@ from math import comb, log
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.comparison import Sentence, compare
 from bilevel_book.protocol.measures import curves
-from bilevel_book.protocol.verdict import Verdict, decide
 
 EDGE = 0.1  # of a box, on a logarithmic scale
 
@@ -57,13 +55,3 @@ def edges(point: Mapping[str, float], box: Mapping[str, tuple[float, float]]) ->
     """The settings of a point that lie in the outer tenth of their box, and at which end."""
     where = {name: log(point[name] / low) / log(high / low) for name, (low, high) in box.items()}
     return {name: "low" if u < 0.5 else "high" for name, u in where.items() if min(u, 1 - u) <= EDGE + 1e-12}
-
-
-def inclusions(runs: pd.DataFrame, contains: Mapping[str, tuple[str, ...]], metric: str) -> dict[tuple[str, str], str]:
-    """The word on each method and one that it contains: a tuned superset that ends higher needs more tuning."""
-    words = {}
-    for method, parts in contains.items():
-        decided = decide(compare(runs, Sentence(f"{method} ends lower", method, parts, "lower", metric), "equivalents"))
-        for part, word in zip(decided.rival, decided.verdict, strict=True):
-            words[method, part] = "needs more tuning" if word == Verdict.FAILS else str(word)
-    return words
