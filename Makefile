@@ -58,8 +58,8 @@ pdf: $(BOOK)
 # Runs that are stored in results/ with the same settings are not done again.
 reproduce: $(SETUP)
 	for name in $(EXPERIMENTS); do \
-	  $(RUN) -m bilevel_core reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
-	  $(RUN) -m bilevel_core report $$name --size $(SIZE) || exit 1; \
+	  $(RUN) -m bilevel_book reproduce $$name --size $(SIZE) --jobs $(JOBS) && \
+	  $(RUN) -m bilevel_book report $$name --size $(SIZE) || exit 1; \
 	done
 	for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
 

@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
+from bilevel_book.mnist.hyper_representation import MEAN, STD
 from bilevel_core.batches import Labelled
 from bilevel_core.problem import Samples
-from bilevel_core.problems import HyperCleaning, HyperRepresentation
-from bilevel_core.problems.hyper_representation import MEAN, STD
 from bilevel_core.solvers import Solver
 
 Floors = dict[str, Callable[[Solver, float], np.ndarray]]

@@ -22,11 +22,11 @@ from typing import Any
 
 import psutil
 
-from bilevel_core.experiments import Run, is_stored, reproduce
+from bilevel_book.experiments import Run, is_stored, reproduce
 from bilevel_core.problems import Quadratic
 
 FORK = multiprocessing.get_context("forkserver")  # a process that has imported everything is forked: no second is lost
-FORK.set_forkserver_preload(["bilevel_core.experiments.cluster"])
+FORK.set_forkserver_preload(["bilevel_book.experiments.cluster"])
 SHORT = 0.1  # seconds of a slice, here
 STEPS = 60
 
@@ -93,7 +93,7 @@ def scheduler(port: int, allowed_failures: int) -> None:
 def worker(address: str, threads: int) -> None:
     from distributed import Worker
 
-    from bilevel_core.experiments import cluster
+    from bilevel_book.experiments import cluster
 
     cluster.SLICE = SHORT
     with tempfile.TemporaryDirectory() as folder:

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from bilevel_book.methods import SOLVERS
 from bilevel_core.checkpoint import leaves
 from bilevel_core.directions import hessian_vector
 from bilevel_core.problem import BilevelProblem, Samples
-from bilevel_core.solvers import SOLVERS, State
+from bilevel_core.solvers import State
 from clock import machine, peak_megabytes, side_by_side
 from scaling import Wide
 from steps import with_a_past

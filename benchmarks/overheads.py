@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperRepresentation
+from bilevel_book.mnist.hyper_representation import MEAN, STD, lenet
 from bilevel_core import run
-from bilevel_core.problems import HyperRepresentation, Quadratic, Valley
-from bilevel_core.problems.hyper_representation import MEAN, STD, lenet
-from bilevel_core.solvers import SOLVERS
+from bilevel_core.problems import Quadratic, Valley
 from clock import fresh_side_by_side, side_by_side
 from table import Row
 
@@ -74,7 +75,7 @@ def processes(rounds: int) -> Iterator[Row]:
     codes = {
         "torch": "import torch",
         "bilevel_core": "import bilevel_core",
-        "load_mnist": "from bilevel_core.data import load_mnist; load_mnist()",
+        "load_mnist": "from bilevel_book.mnist.data import load_mnist; load_mnist()",
         "nothing": "",
         "--help": help_page,
     }
@@ -86,7 +87,7 @@ def processes(rounds: int) -> Iterator[Row]:
     yield Row("load_mnist, cold", "time", "import torch", above("load_mnist", "torch", "seconds"), "s", 0.35)
     yield Row("load_mnist, cold", "peak memory", "import torch", above("load_mnist", "torch", "megabytes"), "MB", 110)
     yield Row("import bilevel_core", "time", "import torch", above("bilevel_core", "torch", "seconds"), "s", 0.1)
-    yield Row("python -m bilevel_core", "--help", "a bare Python", above("--help", "nothing", "seconds"), "s", 0.15)
+    yield Row("python -m bilevel_book", "--help", "a bare Python", above("--help", "nothing", "seconds"), "s", 0.15)
 
 
 # The runner

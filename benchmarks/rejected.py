@@ -20,10 +20,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import floors
 import overheads
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
+from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core.directions import Directions, Point, exact_at, finite_difference
 from bilevel_core.problem import Samples
-from bilevel_core.problems import HyperCleaning, HyperRepresentation
-from bilevel_core.problems.hyper_representation import lenet
 from clock import ROOT, machine, side_by_side
 from table import HEADER, Row, line, store
 
@@ -141,7 +141,7 @@ def traced(rounds: int = 200) -> Iterator[Row]:
 LARGE_STEP = """
 import json, torch, steps, scaling
 from clock import side_by_side
-from bilevel_core.solvers import SOLVERS
+from bilevel_book.methods import SOLVERS
 torch.set_num_threads(1)
 problem, solver = scaling.Wide(dim_y=10**7), SOLVERS["FdeHBO"]()
 state = steps.with_a_past(solver, problem)

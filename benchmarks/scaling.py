@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperRepresentation
 from bilevel_core.problem import BilevelProblem, Samples
-from bilevel_core.problems import HyperRepresentation
-from bilevel_core.solvers import SOLVERS
 from clock import machine, peak_megabytes, side_by_side
 from steps import with_a_past
 from table import keep

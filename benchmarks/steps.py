@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 import floors
+from bilevel_book.experiments import load, paper_settings
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_core.counting import counting
-from bilevel_core.experiments import load, paper_settings
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.problems import HyperCleaning, HyperRepresentation
-from bilevel_core.solvers import FMBO, SOLVERS, Solver, State
+from bilevel_core.solvers import FMBO, Solver, State
 from clock import side_by_side
 from table import Row
 

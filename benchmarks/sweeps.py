@@ -20,8 +20,8 @@ import pandas as pd
 import psutil
 
 import kills
-from bilevel_core.experiments import reproduce
-from bilevel_core.experiments.cluster import Kept
+from bilevel_book.experiments import reproduce
+from bilevel_book.experiments.cluster import Kept
 from clock import machine
 from table import keep
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_core.files import write_atomically
+from bilevel_core.checkpoint import write_atomically
 from clock import ROOT
 
 FOLDER = ROOT / "results" / "cost"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from bilevel_core.allowed import COUNT, POSITIVE
+from bilevel_core.checks import COUNT, POSITIVE
 
 UNITS = ("steps", "seconds", "gradients")
 

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from glob import escape
@@ -16,10 +18,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from bilevel_core.files import append, rows_of, write_atomically
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Steps
-from bilevel_core.solvers.solver import Solver, State
+from bilevel_core.solvers.base import Solver, State
 
 FORMAT = b"bilevel_core checkpoint 1\n"
 PAUSE = 1.0  # seconds from one save to the next: two flushes to disk take milliseconds, a row may take microseconds
@@ -178,3 +179,36 @@ def _try(call: Callable[[Any], Any], argument: Any) -> Any:
         return call(argument)
     except Exception as error:  # a schedule that ends, a class typed at a prompt, a lock
         return type(error).__name__
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        append(temporary, 0, content)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def append(path: Path, size: int, content: bytes) -> None:
+    """Cut a file to `size` bytes, write what follows, and flush it to disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(path, "r+b" if size else "wb") as file:
+            file.truncate(size)
+            file.seek(size)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(path)  # a full disk does not say where
+        raise
+
+
+def rows_of(checkpoint: Path) -> Path:
+    """The file beside a checkpoint that has the rows of its history, one JSON a line."""
+    return checkpoint.with_name(f"{checkpoint.name}.rows")

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_core.allowed import POSITIVE
+from bilevel_core.checks import POSITIVE
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 

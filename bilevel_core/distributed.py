@@ -24,8 +24,8 @@ from torch import Tensor
 from torch._C._distributed_c10d import HashStore
 from torch.autograd import Function
 
-from bilevel_core.allowed import POSITIVE
 from bilevel_core.checkpoint import Checkpoint
+from bilevel_core.checks import POSITIVE
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, seeded, whole
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from bilevel_core.allowed import SEED
+from bilevel_core.checks import SEED
 
 
 class Samples(NamedTuple):

@@ -4,7 +4,7 @@ import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bilevel_core.solvers.solver import State
+from bilevel_core.solvers.base import State
 
 if TYPE_CHECKING:
     import pandas as pd

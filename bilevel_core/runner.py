@@ -14,22 +14,24 @@ from typing import Any
 
 from torch import equal
 
-from bilevel_core.allowed import COUNT, Allowed
 from bilevel_core.budget import Budget
 from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
+from bilevel_core.checks import COUNT, Allowed
 from bilevel_core.counting import Calls, counting
+from bilevel_core.diagnosis import Seen, cold, warnings
 from bilevel_core.problem import BilevelProblem, whole
-from bilevel_core.refit import refit as cold_start
+from bilevel_core.refitting import refit as cold_start
 from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
-from bilevel_core.solvers.solver import Solver, State
-from bilevel_core.suggest import suggest
-from bilevel_core.watch import Seen, cold, warnings
+from bilevel_core.solvers.base import Solver, State
+from bilevel_core.stepsizes import suggest
+
+Method = Solver[Any] | type[Solver[Any]] | str  # with options, or without: then `suggest` finds them
 
 
 def run(
     problem: BilevelProblem,
-    solver: Solver[Any] | str,
+    solver: Method,
     seed: int = 0,
     *,
     steps: int | None = None,
@@ -45,8 +47,8 @@ def run(
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
-    """Run `solver` (by name: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU time, or
-    `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
+    """Run `solver` (by name or class: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU
+    time, or `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
 
     The history has a row at t = 0, every `every` steps or at the steps listed there (default: about `rows` rows, at
     equal parts of the budget), and at the end, with columns
@@ -80,7 +82,7 @@ def run(
     return execution.until_the_end(progress, refit)
 
 
-def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequence[int], **options: Any) -> Results:
+def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **options: Any) -> Results:
     """`run` with the same options for each of the seeds; a checkpoint NAME.ckpt becomes NAME_SEED.ckpt."""
     if not isinstance(seeds, Sequence) or not 0 < len({*seeds}) == len(seeds):
         raise ValueError(f"seeds must be a list of different whole numbers, got {seeds!r}")
@@ -94,9 +96,9 @@ def run_seeds(problem: BilevelProblem, solver: Solver[Any] | str, seeds: Sequenc
     return Results(runs)
 
 
-def _solver(problem: BilevelProblem, solver: Solver[Any] | str, seed: int, progress: bool) -> Solver[Any]:
+def _solver(problem: BilevelProblem, solver: Method, seed: int, progress: bool) -> Solver[Any]:
     """The method itself; of a name, with the options that `suggest` finds."""
-    if isinstance(solver, str):
+    if isinstance(solver, str | type):
         suggestion = suggest(problem, solver, seed)
         solver = suggestion.solver
         if progress:

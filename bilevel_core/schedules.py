@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bilevel_core.allowed import is_number
+from bilevel_core.checks import is_number
 
 
 class Rule:

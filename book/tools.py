@@ -27,7 +27,7 @@ from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
 
 from bilevel_book.sliders import LIVE
-from bilevel_core.files import write_atomically
+from bilevel_core.checkpoint import write_atomically
 
 ROOT = Path(__file__).resolve().parent.parent
 

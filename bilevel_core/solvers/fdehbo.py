@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from bilevel_core.directions import Directions, Point, ThreeSamples, finite_difference_at
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Rate
+from bilevel_core.solvers.base import POSITIVE, method, option
 from bilevel_core.solvers.fmbo import FMBO
-from bilevel_core.solvers.solver import POSITIVE, method, option
 
 
 @method

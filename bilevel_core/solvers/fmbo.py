@@ -26,8 +26,7 @@ from torch import Tensor
 from bilevel_core.directions import Directions, Point, ThreeSamples, exact_at, project
 from bilevel_core.problem import BilevelProblem, Samples, check_vector
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.estimates import recursive_momentum
-from bilevel_core.solvers.solver import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option
+from bilevel_core.solvers.base import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option, recursive_momentum
 
 
 @dataclass(frozen=True)

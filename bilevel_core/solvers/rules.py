@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.schedules import Rate, Rule
-from bilevel_core.solvers.solver import POSITIVE, SHARE, SWITCH, Options, option
+from bilevel_core.solvers.base import POSITIVE, SHARE, SWITCH, Options, option
 
 
 class Moments(NamedTuple):

@@ -1,64 +1,92 @@
-"""The command line of the book: python -m bilevel_book verdicts NAME | select NAME | baselines | doctor."""
+"""The command line: python -m bilevel_book reproduce | report | verdicts | verify | calibrate NAME, or doctor."""
 
 import argparse
 import sys
+from concurrent.futures import BrokenExecutor
 from functools import cache, partial
 from pathlib import Path
 
-from bilevel_book import baselines, doctor, ledger
-from bilevel_book.ledger.evidence import runs_of
-from bilevel_book.paths import RESULTS
-from bilevel_book.protocol import selection, sentences
-from bilevel_core.doctor import report
+from bilevel_book.files import experiment_file, shipped_experiments
 
 JUDGED = ("hyper-representation", "hyper-cleaning")  # the experiments of the paper
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bilevel_book", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    judge = commands.add_parser("verdicts", help="print each claim with its numbers and its verdict")
+def parser() -> argparse.ArgumentParser:
+    names = ", ".join(shipped_experiments())
+    top = argparse.ArgumentParser(prog="python -m bilevel_book", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    both = argparse.ArgumentParser(add_help=False)
+    both.add_argument("name", help=f"the experiment: {names}, or the path of a TOML file")
+    both.add_argument("--size", default="smoke", help="smoke (a minute) or full (hours); default smoke")
+    both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
+    again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
+    again.add_argument("--dask", metavar="ADDRESS", help="a Dask cluster to do them; local: one of --jobs processes")
+    commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
+    commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
+    check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
+    check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
+    for command in (again, check):
+        command.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
+        command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
+        command.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
+    judge = commands.add_parser("verdicts", help="print each claim of the paper with its numbers and its verdict")
     judge.add_argument("name", choices=JUDGED, help="the experiment")
-    choose = commands.add_parser("select", help="print what stored trials decide, as text for the experiment's file")
-    choose.add_argument("name", help="the experiment, or the path of a TOML file")
-    choose.add_argument("--metric", default=selection.LOSS, help=f"what decides; default {selection.LOSS}")
-    clean = commands.add_parser("baselines", help="find wrong labels without a bilevel method, and store how well")
-    clean.add_argument("--seed", type=int, action="append", help="only this seed (can be repeated)")
-    for command in (judge, choose, clean):
-        command.add_argument(
-            "--results", type=Path, default=RESULTS, help="where results are kept; default those of the book"
-        )
+    judge.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     commands.add_parser("doctor", help="say what this installation has, what it lacks, and what to do")
-    given = parser.parse_args(arguments)
-    if given.command == "doctor":
-        return report(doctor.CHECKS)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     try:
-        {"verdicts": verdicts, "select": select, "baselines": clean_labels}[given.command](given)
-    except (ValueError, OSError) as error:
+        if given.command == "doctor":
+            from bilevel_book.doctor import report
+
+            return report()
+        do(given)
+    except (ValueError, OSError, ImportError, BrokenExecutor) as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        return 130
     return 0
 
 
-def verdicts(given: argparse.Namespace) -> None:
-    case = cache(partial(sentences.case, folder=given.results))
-    for claim in ledger.of_experiment(given.name, runs_of(given.name, given.results), case):
+def do(given: argparse.Namespace) -> None:
+    experiment_file(given.name)  # what is wrong with the arguments is told before anything heavy is imported
+    for name in ("jobs", "rows"):
+        if (value := getattr(given, name, 1)) < 1:
+            raise ValueError(f"--{name} must be at least 1, got {value}")
+    if given.command == "verdicts":
+        return verdicts(given.name, given.results)
+    from bilevel_book import experiments
+    from bilevel_book.experiments import running
+
+    if given.command == "report":
+        return experiments.report(given.name, given.results, given.size)
+    if given.command == "calibrate":
+        return print(f"stored in {experiments.calibrate(given.name, given.size)}")
+    runs = experiments.sweep(given.name, given.size, given.group, given.label)
+    folder = given.results / experiments.load(given.name).name / given.size
+    if given.command == "reproduce":
+        done = experiments.reproduce(runs, folder, given.jobs, given.dask)
+        return print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
+    wrong = running.wrong(runs, folder, given.rows, given.jobs)
+    print("\n".join([*wrong, f"{len(runs) - len(wrong)} of {len(runs)} runs in {folder} are as the code gives them"]))
+    if wrong:
+        raise ValueError(f"{len(wrong)} runs are not")
+
+
+def verdicts(name: str, folder: Path) -> None:
+    from bilevel_book import ledger
+    from bilevel_book.ledger.evidence import runs_of
+    from bilevel_book.protocol import sentences
+
+    case = cache(partial(sentences.case, folder=folder))
+    for claim in ledger.of_experiment(name, runs_of(name, folder), case):
         where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
         print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
-
-
-def select(given: argparse.Namespace) -> None:
-    for entry, groups in selection.DECIDED_BY.items():
-        told = selection.missing(given.name, entry, given.results)
-        print(f"# {entry}, by {' and '.join(groups)}" + (f": {told}" if told else ""))
-        if told:
-            return
-        print(selection.as_toml(entry, selection.choose(given.name, entry, given.results, given.metric)))
-
-
-def clean_labels(given: argparse.Namespace) -> None:
-    for seed in given.seed or baselines.SEEDS:
-        print(f"stored in {baselines.store(seed, given.results)}")
 
 
 if __name__ == "__main__":

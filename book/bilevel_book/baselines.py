@@ -16,9 +16,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bilevel_core.experiments.running import environment, one_thread
-from bilevel_core.files import write_atomically
-from bilevel_core.problems.hyper_cleaning import HyperCleaning, area_under_curve, class_scores, log_likelihoods
+from bilevel_book.experiments.running import environment, one_thread
+from bilevel_book.mnist.hyper_cleaning import HyperCleaning, area_under_curve, class_scores, log_likelihoods
+from bilevel_core.checkpoint import write_atomically
 
 SEEDS, NOISE, C = (0, 1, 2, 3, 4), 0.1, 0.001
 FOLDS, ROUNDS = 5, 5

@@ -17,10 +17,10 @@ from torch import Tensor
 
 from bilevel_book.ripples import Ripples
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.problems.quadratic import LowerNoise
+from bilevel_core.problems import LowerNoise
 from bilevel_core.solvers import FdeHBO
+from bilevel_core.solvers.base import RADIUS, method, option
 from bilevel_core.solvers.fmbo import MomentumState
-from bilevel_core.solvers.solver import RADIUS, method, option
 
 
 class Bent(Ripples):

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, cross_entropy, pad
 
-from bilevel_core.data import load_mnist
+from bilevel_book.mnist.data import load_mnist
+from bilevel_book.mnist.hyper_cleaning import mislabel
 from bilevel_core.problem import BilevelProblem, Samples, seeded
-from bilevel_core.problems.hyper_cleaning import mislabel
 
 
 class Digits(BilevelProblem):

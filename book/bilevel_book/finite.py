@@ -7,9 +7,9 @@ over the data is the loss without noise, and y*, v*, the hypergradient and the m
 
 import torch
 
-from bilevel_core.allowed import COUNT
+from bilevel_core.checks import COUNT
 from bilevel_core.problem import Samples, seeded
-from bilevel_core.problems.quadratic import LowerNoise, Quadratic, UpperNoise
+from bilevel_core.problems import LowerNoise, Quadratic, UpperNoise
 
 
 class FiniteQuadratic(Quadratic):

@@ -4,8 +4,8 @@ from functools import cache
 
 import pandas as pd
 
+from bilevel_book.experiments import sweep
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import sweep
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
 

@@ -1,12 +1,19 @@
-"""Where the book's folders are."""
+"""Where the book's folders are: in the tree, or, where the book is installed, in the package."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ROOT / "chapters"
-# In an installation, where there is no tree, the results lie in the package.
-RESULTS = ROOT / "results" if (ROOT / "results").is_dir() else Path(__file__).parent / "results"
 TESTS = ROOT / "tests"
+
+
+def _folder(in_tree: str, in_package: str) -> Path:
+    return ROOT / in_tree if (ROOT / in_tree).is_dir() else Path(__file__).parent / in_package
+
+
+RESULTS = _folder("results", "results")
+EXPERIMENTS = _folder("experiments", "configurations")
+MNIST = _folder("data/mnist", "mnist_files")
 
 
 def chapter(number: int) -> Path:

@@ -18,12 +18,13 @@ from torch import Tensor
 
 from bilevel_book import stored as results
 from bilevel_book.bent import Bent, InBall
+from bilevel_book.experiments import sweep
+from bilevel_book.methods import F2SA, F3SA
 from bilevel_book.ripples import Ripples
 from bilevel_core import run
-from bilevel_core.experiments import sweep
 from bilevel_core.schedules import Power, Rate
-from bilevel_core.solvers import F2SA, F3SA, SOBA
-from bilevel_core.solvers.solver import Solver, State
+from bilevel_core.solvers import SOBA
+from bilevel_core.solvers.base import Solver, State
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3

@@ -9,8 +9,9 @@ import matplotlib as mpl
 import pandas as pd
 
 from bilevel_book.figures.methods import towards_the_answer
+from bilevel_book.methods import SOLVERS
 from bilevel_book.style import BLACK
-from bilevel_core import SOLVERS, BilevelProblem, run
+from bilevel_core import BilevelProblem, run
 
 ANSWER = 2 / 3  # y*(x) = (2, 1) / (1 + exp x) is closest to (1, 1) where exp x = 2/3
 LIGHT_AND_DARK = (

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.problem import BilevelProblem, Samples
-from bilevel_core.problems.quadratic import LowerNoise, UpperNoise
+from bilevel_core.problems import LowerNoise, UpperNoise
 
 
 class Ripples(BilevelProblem):

@@ -2,12 +2,12 @@
 
 import pandas as pd
 
+from bilevel_book import experiments
 from bilevel_book.paths import RESULTS
-from bilevel_core import experiments
 
 SIZE = "full"  # smaller ones are for trying
 
 
 def read(experiment: str, group: str | None = None) -> pd.DataFrame:
-    """The stored histories of an experiment, as `bilevel_core.experiments.read` gives them."""
+    """The stored histories of an experiment, as `bilevel_book.experiments.read` gives them."""
     return experiments.read(experiment, RESULTS, SIZE, group)

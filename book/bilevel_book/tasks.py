@@ -22,9 +22,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from bilevel_book.finite import FiniteQuadratic
+from bilevel_book.mnist.hyper_cleaning import HyperCleaning, Images, mislabel, rows
 from bilevel_core.counting import count
 from bilevel_core.problem import BilevelProblem, Samples, seeded
-from bilevel_core.problems.hyper_cleaning import HyperCleaning, Images, mislabel, rows
 
 TUMOURS = Path(__file__).with_name("breast_cancer.csv.gz")
 

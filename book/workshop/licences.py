@@ -4,7 +4,7 @@ import re
 from importlib.metadata import metadata
 
 from bilevel_book.doctor import pinned
-from bilevel_core.files import write_atomically
+from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT
 
 # What lies in this tree and is not ours: where, what, and under which licence.

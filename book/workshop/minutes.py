@@ -10,7 +10,7 @@ import re
 import nbformat
 from nbformat import NotebookNode
 
-from bilevel_core.files import write_atomically
+from bilevel_core.checkpoint import write_atomically
 from workshop import chapters
 from workshop.exercises import MINUTES, exercises
 

@@ -11,8 +11,8 @@ from torch.utils.flop_counter import flop_registry
 
 import floors
 import steps
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_core.directions import exact
-from bilevel_core.problems import HyperCleaning, HyperRepresentation
 
 lenet, cleaning = cache(lambda: HyperRepresentation(batch_size=4)), cache(HyperCleaning)
 

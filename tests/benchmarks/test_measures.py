@@ -12,10 +12,10 @@ import overheads
 import peers
 import rejected
 import scaling
+from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core.directions import finite_difference
 from bilevel_core.problem import check_problem
 from bilevel_core.problems import Quadratic
-from bilevel_core.problems.hyper_representation import lenet
 
 
 @pytest.mark.slow

@@ -10,10 +10,10 @@ from pybtex.database import parse_file
 from bilevel_book.complexity import exponent, settings, squared, table
 from bilevel_book.figures.after_2023 import ORDERS, ladder, noisy_products, slopes_by_calls, two_walks
 from bilevel_book.finite import FiniteQuadratic
+from bilevel_book.methods import SOLVERS
 from bilevel_book.newer import at_edges
 from bilevel_book.paths import ROOT
 from bilevel_book.style import BLUE, look
-from bilevel_core import SOLVERS
 
 
 def test_no_method_is_proved_to_beat_what_none_can_beat():

@@ -9,7 +9,7 @@ import torch
 from bilevel_book import baselines
 from bilevel_book.__main__ import main
 from bilevel_book.baselines import fit, judged, kept, losses, out_of_sample, read, trimmed
-from bilevel_core.problems.hyper_cleaning import Images, class_scores, mislabel
+from bilevel_book.mnist.hyper_cleaning import Images, class_scores, mislabel
 
 C = 1e-3
 

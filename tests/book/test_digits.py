@@ -5,8 +5,9 @@ import torch
 
 from bilevel_book.digits import Digits
 from bilevel_book.figures.digits import believed
+from bilevel_book.methods import SOLVERS
 from bilevel_book.walk import walk
-from bilevel_core import SOLVERS, FdeHBO
+from bilevel_core import FdeHBO
 from bilevel_core.directions import grad_y, hessian_vector
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bilevel_book import experiments
 from bilevel_book.ledger import effects, values
 from bilevel_book.protocol.paired import against
 from bilevel_book.released.stored import readings
-from bilevel_core import experiments
 
 
 def history(values, rows=25, stop="steps", end=30.0):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bilevel_book import paths
+from bilevel_book import experiments, paths
 from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, PASSAGES, judged, render, taken, tally
 from bilevel_book.ledger import choices as choices_ledger
 from bilevel_book.ledger import claims as claims_ledger
@@ -14,7 +14,6 @@ from bilevel_book.ledger import evidence as evidence_module
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, OWN_QUESTION, TUNED, judge
 from bilevel_book.stored import SIZE
 from bilevel_book.verdicts import Verdict
-from bilevel_core import experiments
 
 BOOK = paths.ROOT / "book"
 

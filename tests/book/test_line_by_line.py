@@ -7,12 +7,12 @@ from matplotlib.text import Annotation
 from bilevel_book.figures import family_tree, race
 from bilevel_book.figures.line_by_line import Iteration, arrows_of_a_step, eta_must_not_matter, towards_exact_products
 from bilevel_book.figures.methods import FAMILIES, position
+from bilevel_book.methods import PAPER, SOLVERS
 from bilevel_book.style import METHODS
-from bilevel_core import FMBO, SOLVERS
+from bilevel_core import FMBO
 from bilevel_core.counting import counting
 from bilevel_core.directions import exact
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.solvers import PAPER
 
 
 def words(axes):

@@ -9,10 +9,10 @@ import torch
 
 from bilevel_book import rates
 from bilevel_book.bent import Bent, InBall
+from bilevel_book.experiments import load, sweep
 from bilevel_book.ripples import Ripples
 from bilevel_core import FMBO, FdeHBO, Samples, hypergradient, run
 from bilevel_core.directions import exact, finite_difference
-from bilevel_core.experiments import load, sweep
 
 STORED = [*rates.CLAIMED, rates.CONTROL]
 METHODS = [*STORED, *rates.CONTROLS.values()]

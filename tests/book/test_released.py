@@ -9,16 +9,18 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from bilevel_book.experiments import load
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperCleaning
+from bilevel_book.mnist.data import load_mnist
 from bilevel_book.released import ReleasedCleaning
 from bilevel_book.released.problem import wrong_after
 from bilevel_book.released.solvers import STRIDE, ReleasedMRBO, ReleasedStocBiO
-from bilevel_core import SOLVERS, run
-from bilevel_core.data import load_mnist
+from bilevel_core import run
 from bilevel_core.directions import grad_y, jacobian_vector
-from bilevel_core.experiments import load
-from bilevel_core.problems import HyperCleaning, Quadratic
+from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power
-from bilevel_core.solvers.solver import generator_at
+from bilevel_core.solvers.base import generator_at
 from core.families import LogCosh
 
 N = 20_000

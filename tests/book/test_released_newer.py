@@ -5,8 +5,8 @@ import torch
 
 from bilevel_book.figures.released import newer
 from bilevel_book.finite import FiniteQuadratic
+from bilevel_book.methods import SOLVERS
 from bilevel_book.released.newer import ReleasedF2SA, ReleasedSPABA
-from bilevel_core import SOLVERS
 from bilevel_core.problems import Quadratic
 
 

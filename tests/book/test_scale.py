@@ -12,7 +12,7 @@ import torch
 
 import costs
 from bilevel_book import scale
-from bilevel_core import SOLVERS
+from bilevel_book.methods import SOLVERS
 from bilevel_core.checkpoint import leaves
 from bilevel_core.counting import counting
 from core.families import LogCosh

@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from bilevel_book.__main__ import main
+from bilevel_book.experiments import load, reproduce, sweep
+from bilevel_book.experiments.files import at_trial
+from bilevel_book.experiments.plan import run_of
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.selection import Choice, as_toml, boxes_of, by_rule, choose, in_file, widened
-from bilevel_core.experiments import load, reproduce, sweep
-from bilevel_core.experiments.files import at_trial
-from bilevel_core.experiments.plan import run_of
 
 TUNED = ("hyper-representation", "hyper-cleaning")
 ENTRIES = ("widened", "finals", "tuned")
@@ -247,7 +247,7 @@ def test_nothing_is_decided_before_all_runs_are_stored(small, tmp_path, capsys):
     given = [str(path), "--results", str(tmp_path)]
     assert main(["select", *given]) == 0
     told = capsys.readouterr().out
-    command = f"python -m bilevel_core reproduce {path} --size full --group pilot --results {tmp_path}"
+    command = f"python -m bilevel_book reproduce {path} --size full --group pilot --results {tmp_path}"
     assert told == f"# widened, by pilot: 24 of the 24 runs of pilot are not stored: run `{command}` first\n"
     copytree(results, tmp_path / "results")
     next((tmp_path / "results" / "small" / "full" / "finals").glob("*.csv")).unlink()

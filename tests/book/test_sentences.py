@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bilevel_book.experiments import load, sweep
 from bilevel_book.figures.verdicts import answer, forest, intervals, told
 from bilevel_book.paths import ROOT
 from bilevel_book.protocol import Verdict, sentences
-from bilevel_core.experiments import load, sweep
 
 ENTRIES = sentences.entries()
 

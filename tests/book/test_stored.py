@@ -7,9 +7,9 @@ from datetime import date
 
 import pytest
 
+from bilevel_book.experiments import names, sweep, verify
 from bilevel_book.paths import RESULTS
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import names, sweep, verify
 
 MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision", "sweeps")
 COSTS = {f"cost/{name}.{end}" for name in MEASURED for end in ("csv", "json")}
@@ -39,7 +39,7 @@ def test_every_run_names_its_commit_and_vouches_for_its_rows(name):
 
 @pytest.mark.slow
 def test_stored_runs_are_what_the_code_gives():
-    """The beginning of six of them, others every day; `python -m bilevel_core verify NAME` does all."""
+    """The beginning of six of them, others every day; `python -m bilevel_book verify NAME` does all."""
     runs = [(run, RESULTS / name / SIZE) for name in names() for run in sweep(name, SIZE)]
     chosen = random.Random(str(date.today())).sample(runs, 6)
     wrong = [told for run, folder in chosen if (told := verify(run, folder))]

@@ -2,9 +2,9 @@
 
 import pytest
 
+from bilevel_book import experiments
 from bilevel_book.paths import RESULTS
 from bilevel_book.stored import SIZE
-from bilevel_core import experiments
 
 
 @pytest.mark.checks("experiments:figure-1", "experiments:figure-2")

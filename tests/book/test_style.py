@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 from matplotlib.colors import to_rgb
 
+from bilevel_book.methods import SOLVERS
 from bilevel_book.style import METHODS, look
-from bilevel_core import SOLVERS
 
 
 def lab(colour):

@@ -7,8 +7,9 @@ import torch
 
 from bilevel_book import newer
 from bilevel_book.figures.after_2023 import against
+from bilevel_book.methods import SOLVERS
 from bilevel_book.tasks import TASKS, Penalties, SmallQuadratic, Task
-from bilevel_core import SOLVERS, hypergradient
+from bilevel_core import hypergradient
 from bilevel_core.counting import counting
 
 

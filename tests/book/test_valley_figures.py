@@ -6,9 +6,10 @@ import torch
 from bilevel_book.figures import errors_of, step_by_step, two_paths
 from bilevel_book.figures.hypergradient import tangents, unrolled
 from bilevel_book.figures.linear_system import iterates
+from bilevel_book.methods import SOLVERS
 from bilevel_book.style import METHODS
 from bilevel_book.walk import walk
-from bilevel_core import SOLVERS, FdeHBO
+from bilevel_core import FdeHBO
 from bilevel_core.problems import Valley
 
 

@@ -17,5 +17,5 @@ def test_the_command_prints_every_claim_with_its_verdict(capsys):
 
 def test_without_results_the_command_says_how_to_make_them(tmp_path, capsys):
     assert main(["verdicts", "hyper-cleaning", "--results", str(tmp_path)]) == 2
-    command = f"python -m bilevel_core reproduce hyper-cleaning --size full --group pilot --results {tmp_path}"
+    command = f"python -m bilevel_book reproduce hyper-cleaning --size full --group pilot --results {tmp_path}"
     assert f"run `{command}`" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from torch import Generator
 from bilevel_core.directions import exact
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.solver import POSITIVE, Solver, State, draw, method, option
+from bilevel_core.solvers.base import POSITIVE, Solver, State, draw, method, option
 
 
 @method

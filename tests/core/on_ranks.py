@@ -20,7 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from bilevel_core import SOLVERS, BilevelProblem, FdeHBO, Samples, from_modules, hypergradient, refit, run
+from bilevel_book.methods import SOLVERS
+from bilevel_core import BilevelProblem, FdeHBO, Samples, from_modules, hypergradient, refit, run
 from bilevel_core.distributed import Distributed, together
 from bilevel_core.problem import seeded
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from bilevel_core import SOLVERS
-from bilevel_core.allowed import COUNT, FINITE, POSITIVE, RADIUS, SEED, SHARE, SWITCH, UNIT
+from bilevel_book.methods import SOLVERS
+from bilevel_core.checks import COUNT, FINITE, POSITIVE, RADIUS, SEED, SHARE, SWITCH, UNIT
 from bilevel_core.problems import Quadratic
 
 NOT_NUMBERS = [True, None, "1", [1], 1j, math.nan, torch.tensor(1.0)]

@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn.functional import avg_pool2d, cross_entropy
 from torch.utils.data import Dataset
 
+from bilevel_book.mnist.data import load_mnist
 from bilevel_core import SOBA, BilevelProblem, Samples, from_modules, objective, refit, run
-from bilevel_core.data import load_mnist
 from bilevel_core.directions import exact
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.solver import POSITIVE, UNIT, SingleLoop, State, method, option
+from bilevel_core.solvers.base import POSITIVE, UNIT, SingleLoop, State, method, option
 
 RIGHT = 0.8  # of the gain that is possible
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from bilevel_core import Samples, hypergradient
-from bilevel_core.hypergradient import NotConverged, conjugate_gradients
+from bilevel_core.implicit import NotConverged, conjugate_gradients
 from bilevel_core.problems import Quadratic, Valley
 from core.families import LogCosh
 

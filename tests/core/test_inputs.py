@@ -18,11 +18,13 @@ import pandas as pd
 import torch
 from bilevel_core import *
 from bilevel_core.counting import *
-from bilevel_core.data import *
+from bilevel_book.mnist.data import *
+from bilevel_book.mnist import *
 from bilevel_core.directions import *
 from bilevel_core.problems import *
 from bilevel_core.schedules import *
 from bilevel_core.problem import *
+from bilevel_book.methods import *
 """
 FILES = sorted((Path(__file__).parent / "inputs").glob("*.toml"))
 ROWS = [

@@ -5,11 +5,12 @@ from collections import Counter
 import pytest
 import torch
 
-from bilevel_core import SOLVERS, BilevelProblem, hypergradient
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist.hyper_representation import Pool
+from bilevel_core import BilevelProblem, hypergradient
 from bilevel_core.counting import counting
 from bilevel_core.directions import grad_x, grad_y, losses, lower_loss
 from bilevel_core.problems import Quadratic
-from bilevel_core.problems.hyper_representation import Pool
 from core.families import LogCosh
 
 

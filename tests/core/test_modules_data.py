@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 from bilevel_core import FdeHBO, from_modules, run
 from bilevel_core.batches import Labelled, Reader
 from bilevel_core.directions import exact
-from bilevel_core.modules import Modules
+from bilevel_core.networks import Modules
 
 
 class Examples(Dataset):

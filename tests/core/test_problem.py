@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from bilevel_core import SOLVERS, Samples, hypergradient, run
-from bilevel_core.files import append, write_atomically
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperCleaning
+from bilevel_core import Samples, hypergradient, run
+from bilevel_core.checkpoint import append, write_atomically
 from bilevel_core.problem import check_problem, seeded
-from bilevel_core.problems import HyperCleaning, Quadratic, Valley
+from bilevel_core.problems import Quadratic, Valley
 from core.families import LogCosh
 
 

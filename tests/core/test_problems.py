@@ -6,12 +6,14 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils._pytree import tree_map
 
-from bilevel_core import SOLVERS, run
-from bilevel_core.data import load_mnist
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
+from bilevel_book.mnist.data import load_mnist
+from bilevel_book.mnist.hyper_cleaning import area_under_curve, mislabel
+from bilevel_book.mnist.hyper_representation import MEAN, STD, lenet
+from bilevel_core import run
 from bilevel_core.directions import exact, finite_difference, grad_x, hessian_vector, jacobian_vector
-from bilevel_core.problems import HyperCleaning, HyperRepresentation, Quadratic, Valley
-from bilevel_core.problems.hyper_cleaning import area_under_curve, mislabel
-from bilevel_core.problems.hyper_representation import MEAN, STD, lenet
+from bilevel_core.problems import Quadratic, Valley
 
 
 @pytest.fixture(scope="module")

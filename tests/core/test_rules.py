@@ -7,11 +7,12 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, SOLVERS, Adam, Momentum, Normalised, run
+from bilevel_book.methods import SOLVERS
+from bilevel_core import FMBO, SOBA, Adam, Momentum, Normalised, run
 from bilevel_core.directions import exact, grad_y, project
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Rule
-from bilevel_core.solvers.solver import STEPS
+from bilevel_core.solvers.base import STEPS
 from core.families import LogCosh, walk
 from core.my_method import MyMethod
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from bilevel_core import FMBO, SOBA, FdeHBO, checkpoint, run, runner
-from bilevel_core.files import rows_of
+from bilevel_core.checkpoint import rows_of
 from bilevel_core.problems import Quadratic
 
 TIMES = ["cpu_seconds", "wall_seconds"]

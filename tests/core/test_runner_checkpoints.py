@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from bilevel_core import FMBO, SOBA, FdeHBO, checkpoint, from_modules, run
-from bilevel_core.files import rows_of, write_atomically
+from bilevel_core.checkpoint import rows_of, write_atomically
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Steps
 from core.test_runner import Drifting, Ticking, interrupt, quadratic, same_history, same_state

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bilevel_core import FMBO, checkpoint, run
-from bilevel_core.files import rows_of
+from bilevel_core.checkpoint import rows_of
 from core.test_runner import quadratic
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, SOLVERS, BilevelProblem, FdeHBO, Samples
+from bilevel_book.methods import SOLVERS
+from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import Power, theorem

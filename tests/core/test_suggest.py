@@ -5,7 +5,8 @@ from functools import cache
 import pytest
 import torch
 
-from bilevel_core import SOLVERS, hypergradient, run, suggest
+from bilevel_book.methods import SOLVERS
+from bilevel_core import hypergradient, run, suggest
 from bilevel_core.counting import counting
 from bilevel_core.curvature import measure, top_eigenvalue
 from bilevel_core.problems import Quadratic, Valley
@@ -176,7 +177,7 @@ def test_noise_brings_momentum():
     assert [noisy.eta(t) for t in (0, 210)] == pytest.approx([1 / 2, 1 / 8])
     for step in (calm.alpha, calm.beta, calm.lam, noisy.alpha, noisy.beta, noisy.lam):
         assert step(2100) / step(0) == pytest.approx(1 / 2)
-    assert suggest(Quadratic(), "SUSTAIN").solver.eta(0) == pytest.approx(0.5)  # its own draws are noise too
+    assert suggest(Quadratic(), SOLVERS["SUSTAIN"]).solver.eta(0) == pytest.approx(0.5)  # its own draws are noise too
 
 
 def test_delta_suits_the_precision(dtype):

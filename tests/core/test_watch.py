@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, SOLVERS, BilevelProblem, FdeHBO, Samples, run, watch
-from bilevel_core.problems import HyperCleaning, HyperRepresentation, Quadratic, Valley
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import HyperCleaning, HyperRepresentation
+from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, diagnosis, run
+from bilevel_core.problems import Quadratic, Valley
 from core.test_runner import Ticking, interrupt
 
 EVERY = {name: Solver() for name, Solver in SOLVERS.items() if name != "alternating"}
@@ -98,8 +100,8 @@ def watched(solver, moved=1.0, seen=((1.0, 1.0, 1.0),) * 10, name="", numbers=()
     """The warnings of a run that ended like this: rows of (||x - x_0||, ||y||, ||v||)."""
     start = solver.init(Quadratic(dtype=dtype))
     state = start.moved(x=start.x + moved, t=t)
-    seen = [watch.Seen(*row) for row in seen]
-    return [*watch.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
+    seen = [diagnosis.Seen(*row) for row in seen]
+    return [*diagnosis.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
 
 
 def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
@@ -174,7 +176,7 @@ def test_a_saturated_x_is_told_and_a_large_one_is_not():
     far = Quadratic(rho=0.0, seed=3)
     far.b = 100 * far.b  # now the best x has entries of about a hundred
     result = run(far, SOBA(alpha=0.5, beta=0.3, lam=0.3), steps=300, progress=False)
-    assert (result.state.x - far.x0).abs().max() > watch.MOVED
+    assert (result.state.x - far.x0).abs().max() > diagnosis.MOVED
     assert not any("saturated" in sentence for sentence in result.warnings)
 
 
@@ -230,7 +232,7 @@ def test_no_false_alarm_on_the_problems_with_a_closed_form(name, steps):
         first, last = (problem.objective(x) for x in (problem.start(torch.Generator())[0], result.state.x))
         left = ((last - best) / (first - best)).item()
         assert all("x is on its way" in sentence for sentence in result.warnings)
-        assert (left > 0.02) if result.warnings else (left < 0.1 or steps < watch.FEWEST)
+        assert (left > 0.02) if result.warnings else (left < 0.1 or steps < diagnosis.FEWEST)
 
 
 PAPER = {
@@ -261,7 +263,7 @@ def test_an_x_that_its_method_cannot_see_is_told():
 @pytest.mark.parametrize(("factor", "warned"), [(1.05, False), (1.5, True)])
 def test_a_cold_start_that_is_worse_is_told(factor, warned):
     refit = SimpleNamespace(warnings=(), numbers={"upper_loss": 2.0 * factor, "accuracy": 0.0})
-    sentences = list(watch.cold(refit, {"upper_loss": 2.0, "accuracy": 1.0}))
+    sentences = list(diagnosis.cold(refit, {"upper_loss": 2.0, "accuracy": 1.0}))
     assert len(sentences) == warned
     assert all("upper_loss is 2 at the y of the run and 3 with y fitted afresh" in sentence for sentence in sentences)
 

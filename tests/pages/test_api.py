@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import bilevel_core
-from bilevel_core import SOLVERS, counting, curvature, data, directions, experiments, problems, runner, schedules
+from bilevel_book.methods import SOLVERS
+from bilevel_core import counting, curvature, data, directions, experiments, problems, runner, schedules
 from docstrings import EXAMPLES, example_of, signature_of, to_rst
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "book" / "api").glob("*.md"))

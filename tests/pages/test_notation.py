@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bilevel_core import SOLVERS
+from bilevel_book.methods import SOLVERS
 from bilevel_core.schedules import Rate, Step
 
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "notation.md").read_text()

@@ -75,7 +75,7 @@ def test_once_a_week_the_newest_releases_are_tried_and_a_failure_is_told():
     commands = "\n".join(step.get("run", "") for step in job["steps"])
     assert "--upgrade-strategy eager" in commands
     assert "requirements.txt" not in commands  # nothing is pinned
-    for command in ("python -m bilevel_core doctor", "python -m doctest README.md", "pytest tests/core"):
+    for command in ("python -m bilevel_book doctor", "python -m doctest README.md", "pytest tests/core"):
         assert command in commands
     assert "failure()" in job["steps"][-1]["if"]
     assert job["permissions"]["issues"] == "write"

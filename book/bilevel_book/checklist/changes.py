@@ -17,6 +17,7 @@ import pandas as pd
 
 from bilevel_book import rates
 from bilevel_book.checklist.coverage import coverage, words
+from bilevel_book.experiments import load, sweep
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.ledger.claims import different, tally
 from bilevel_book.ledger.counts import cost
@@ -28,7 +29,6 @@ from bilevel_book.protocol.sentences import TRACKS, cases, complete
 from bilevel_book.protocol.tuning import best, edges, expected_best, scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import load, sweep
 
 EXPERIMENTS = {CLEANING: "cleaning", REPRESENTATION: "LeNet"}
 FIRST = tomllib.loads(Path(__file__).with_name("first_edition.toml").read_text())

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_valley
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, house_style, panels
-from bilevel_core.problems.valley import Valley
+from bilevel_core.problems import Valley
 
 COLOURS_OF_TYPES = {"float32": RED, "float64": BLUE}
 Curve = tuple[Sequence[float], Sequence[float]]  # values of delta, and something measured there

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import XS, draw_objective
 from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, panels
-from bilevel_core.problems.valley import Valley
+from bilevel_core.problems import Valley
 
 LOOKS = ((BLUE, "-"), (ORANGE, "--"))
 REACH = 0.55  # half the width of a tangent, in x

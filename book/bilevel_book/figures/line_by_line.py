@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, RED, house_style, panels
 from bilevel_core.directions import Directions
-from bilevel_core.problems.quadratic import Quadratic
+from bilevel_core.problems import Quadratic
 from bilevel_core.solvers import State
 
 TALL = 0.52  # height of a plane over its width

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_objective
 from bilevel_book.style import BLUE, GREEN, METHODS, RED, house_style, panels
-from bilevel_core.problems.valley import Valley
+from bilevel_core.problems import Valley
 
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
 SECOND = {"text": "products H v, J v", "color": BLUE, "fill": True, "line": "-"}

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, Look, house_style, look, panels
-from bilevel_core.problems.valley import Valley
+from bilevel_core.problems import Valley
 from bilevel_core.solvers import State
 
 WIDTH, HEIGHT = (-2.7, 2.4), (-2.1, 2.1)

@@ -10,12 +10,12 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from bilevel_book.experiments.files import at
 from bilevel_book.ledger import files
 from bilevel_book.ledger.effects import effect
 from bilevel_book.ledger.evidence import Evidence
 from bilevel_book.ledger.registry import Call
 from bilevel_book.ledger.values import value
-from bilevel_core.experiments.files import at
 
 FILE = Path(__file__).with_name("choices.toml")
 KEYS = {"what": str, "section": str, "value": str, "why": str}

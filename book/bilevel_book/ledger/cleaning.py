@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pandas as pd
 
+from bilevel_book.experiments import paper_settings
+from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_QUESTION, apart, judge
 from bilevel_book.ledger.sentences import ruling
 from bilevel_book.protocol.sentences import Case
 from bilevel_book.verdicts import Claim, decided
-from bilevel_core.experiments import paper_settings
-from bilevel_core.experiments.report import mean_and_range
 
 
 @judge

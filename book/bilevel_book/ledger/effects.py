@@ -7,6 +7,8 @@ has no row of its own at a mark, its last row before the end. The interval is by
 import numpy as np
 import pandas as pd
 
+from bilevel_book.experiments import sweep
+from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, REPRESENTATION, select
 from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown as formula
@@ -15,8 +17,6 @@ from bilevel_book.protocol.measures import curves, lower
 from bilevel_book.protocol.paired import against
 from bilevel_book.released.stored import curve
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import sweep
-from bilevel_core.experiments.report import mean_and_range
 
 Lines = tuple[str, ...]
 UNITS = {"step": "steps", "seconds": "s"}

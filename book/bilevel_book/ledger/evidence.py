@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from bilevel_book.experiments import load
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.cells import RUNS, cells
 from bilevel_book.protocol.sentences import Case, case, complete
 from bilevel_book.rates import EARLIER
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import load
 
 
 @dataclass(frozen=True)

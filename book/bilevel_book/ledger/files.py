@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bilevel_core.experiments.files import at
+from bilevel_book.experiments.files import at
 
 
 def read(path: Path, kind: str, keys: dict[str, type], optional: dict[str, type]) -> tuple[tuple[str, ...], list[dict]]:

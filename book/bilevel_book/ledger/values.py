@@ -5,15 +5,17 @@ Their names stand in the templates of choices.toml, `{setting: hyper-cleaning, F
 
 import pandas as pd
 
+from bilevel_book.experiments import load, paper_settings, sweep
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown
+from bilevel_book.methods import SOLVERS
+from bilevel_book.mnist import hyper_cleaning
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import load, paper_settings, sweep
-from bilevel_core.problems import Quadratic, hyper_cleaning
+from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import at
-from bilevel_core.solvers import FMBO, SOLVERS
+from bilevel_core.solvers import FMBO
 
 value = Registry("value")  # returns text
 IMAGES = {"lower": hyper_cleaning.LOWER, "upper": hyper_cleaning.UPPER}

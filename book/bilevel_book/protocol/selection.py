@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from bilevel_book.experiments import is_stored, load, read, sweep
+from bilevel_book.experiments.files import at
+from bilevel_book.files import experiment_file
 from bilevel_book.protocol.tuning import best, edges, scores
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import is_stored, load, read, sweep
-from bilevel_core.experiments.files import at
-from bilevel_core.files import experiment_file
 
 Options = dict[str, Any]
 LOSS = "selection_loss"
@@ -65,7 +65,7 @@ def missing(experiment: str | os.PathLike[str], entry: str, folder: Path) -> str
         runs = sweep(experiment, SIZE, [group])
         left = sum(not is_stored(run, folder / file.name / SIZE) for run in runs)
         if left or not runs:
-            again = f"python -m bilevel_core reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
+            again = f"python -m bilevel_book reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
             return f"{left} of the {len(runs)} runs of {group} are not stored: run `{again}` first"
     return None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from bilevel_book.experiments import is_stored, read, sweep
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.comparison import Sentence, compare
 from bilevel_book.protocol.robustness import robustness, stays
@@ -22,7 +23,6 @@ from bilevel_book.protocol.selection import LOSS, method_of
 from bilevel_book.protocol.tuning import scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, without_inclusions, worst
 from bilevel_book.stored import SIZE
-from bilevel_core.experiments import is_stored, read, sweep
 
 FILE = Path(__file__).with_name("sentences.toml")
 TRACKS = {"stated": "as stated", "tuned": "tuned alike"}
@@ -169,7 +169,7 @@ def complete(experiment: str, group: str, folder: Path = RESULTS) -> pd.DataFram
     runs = sweep(experiment, SIZE, [group])
     place = folder / experiment / SIZE
     if missing := [run.name for run in runs if not is_stored(run, place)]:
-        again = f"python -m bilevel_core reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
+        again = f"python -m bilevel_book reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
         raise FileNotFoundError(
             f"{len(missing)} of {len(runs)} runs of {experiment}, {group}, are not stored, "
             f"the first is {missing[0]}: run `{again}`"

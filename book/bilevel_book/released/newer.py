@@ -12,12 +12,12 @@ ReleasedSPABA   once        the coin is tossed a single time, when the loop is c
 import torch
 from torch import Generator
 
+from bilevel_book.methods.f2sa import F2SA, F2SAState
+from bilevel_book.methods.srba import SPABA
 from bilevel_core.directions import Point, grad_y
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.f2sa import F2SA, F2SAState
+from bilevel_core.solvers.base import SWITCH, State, draw, method, option
 from bilevel_core.solvers.fmbo import MomentumState
-from bilevel_core.solvers.solver import SWITCH, State, draw, method, option
-from bilevel_core.solvers.srba import SPABA
 
 
 @method

@@ -16,9 +16,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bilevel_core.data import load_mnist
+from bilevel_book.mnist.data import load_mnist
+from bilevel_book.mnist.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 from bilevel_core.problem import Samples
-from bilevel_core.problems.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 
 # Where upper batches come from: a part of MNIST's training file with true labels, and how much of the lower set.
 POOLS = {"clean": (UPPER, 0), "mixed": (slice(56_000, 60_000), 1_000), "training": (slice(0), LOWER.stop)}

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bilevel_book.methods.estimates import Pair, PairState, neumann
+from bilevel_book.methods.mrbo import MRBO
+from bilevel_book.methods.stocbio import StocBiO
 from bilevel_core.directions import Loss, hessian_vector, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.estimates import Pair, PairState, neumann, recursive_momentum
-from bilevel_core.solvers.mrbo import MRBO
-from bilevel_core.solvers.solver import SWITCH, State, draw, lower_batches, method, option
-from bilevel_core.solvers.stocbio import StocBiO
+from bilevel_core.solvers.base import SWITCH, State, draw, lower_batches, method, option, recursive_momentum
 
 STRIDE = 997  # of the pointer: has no common factor with 20000, so it comes back to the right entries late
 

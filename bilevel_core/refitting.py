@@ -1,0 +1,73 @@
+"""What x is worth: the lower level solved at x from a cold start, as if no run had ever been there.
+
+The y at the end of a run has seen every x on the way, and need not be y*(x). Here y starts at the problem's own y_0
+and goes down g(x, .) on all the data by L-BFGS with a strong Wolfe line search: there is no step size to choose.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from bilevel_core.checks import COUNT
+from bilevel_core.counting import counting
+from bilevel_core.directions import lower_loss
+from bilevel_core.problem import BilevelProblem, check_problem, check_vector, seeded, whole
+
+
+@dataclass(frozen=True)
+class Refit:
+    """y fitted afresh, what `problem.evaluate` says of it, whether it converged and how many gradients it took.
+
+    `warnings` has a sentence if it did not converge; it is empty when all is well.
+    """
+
+    y: Tensor
+    numbers: dict[str, float]
+    converged: bool
+    gradients: int
+    warnings: tuple[str, ...]
+
+
+def refit(
+    problem: BilevelProblem, x: Tensor, seed: int = 0, *, max_steps: int = 500, tolerance: float | None = None
+) -> Refit:
+    """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, and evaluate.
+
+    It has converged once ||grad_y g|| is at most `tolerance` times its first value (default: the square root of the
+    machine epsilon), and gives up after `max_steps` steps. Where x makes some direction of y very stiff, the first
+    gradient is large and says little about the others: pass a smaller tolerance there.
+    """
+    COUNT.check(max_steps=max_steps)
+    check_problem(problem, seed)
+    x0, y = problem.start(seeded(seed))
+    check_vector("x", x, like=x0)
+    goal = torch.finfo(y.dtype).eps ** 0.5 if tolerance is None else tolerance
+    if not 0 < goal < 1:
+        raise ValueError(f"tolerance is relative to the first gradient and must lie between 0 and 1, got {tolerance}")
+    y = y.detach().clone()
+    g, norm, steps = lower_loss(problem, x, whole(problem).lower, fixed=True), torch.linalg.vector_norm, max_steps
+    with counting() as calls:
+        slope = g.grad_y(y.clone())
+        first, anchor = norm(slope).item(), None
+        scale = 1e8 / (first or 1.0)  # the constants in torch's L-BFGS are for large gradients
+
+        def loss() -> Tensor:
+            here = y.clone()  # y is moved in place, and g remembers tensors, not what is in them
+            y.grad = scale * g.grad_y(here)
+            # Close to y*, g is flat to rounding before its gradient is; then its change is taken from the latter.
+            return scale * g(here) if anchor is None else (y.grad + scale * slope) @ (here - anchor) / 2
+
+        while norm(slope) > goal * first and steps > 0:
+            lbfgs = torch.optim.LBFGS([y], 1, steps, None, 1e8 * goal / len(y) ** 0.5, 0.0, 20, "strong_wolfe")
+            lbfgs.step(loss)
+            steps = steps - lbfgs.state[y]["n_iter"] if anchor is None else 0
+            anchor = y.clone()
+            slope = g.grad_y(anchor)
+    left = norm(slope).item() / (first or 1.0)
+    sentence = (
+        f"the refit did not converge: after {calls.gradients} gradients ||grad_y g|| is {left:.2g} of its first value, "
+        f"above the tolerance {goal:.2g}; call refit(problem, x, max_steps={4 * max_steps}), or with a larger tolerance"
+    )
+    warnings = () if left <= goal else (sentence,)
+    return Refit(y, problem.evaluate(x.detach(), y), not warnings, calls.gradients, warnings)

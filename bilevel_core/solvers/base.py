@@ -1,0 +1,216 @@
+"""What all methods share: options that are checked, a state that holds everything, `init`, `step` and `move`."""
+
+import inspect
+import sys
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
+
+import torch
+from torch import Tensor
+
+from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, SWITCH, UNIT, Allowed
+from bilevel_core.counting import count
+from bilevel_core.directions import ThreeSamples, grad_y
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
+from bilevel_core.schedules import Rule, Step
+
+__all__ = [
+    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop", "Solver",
+    "State", "draw", "generator_at", "lower_batches", "method", "option",
+]  # fmt: skip
+
+
+def option(default: Any, allowed: Allowed, words: str = "") -> Any:
+    """A field of a method: its default, what it allows, what it is. A schedule is checked at every value it takes."""
+    return field(default=default, metadata={"allowed": allowed, "words": words})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(option,))
+def method(cls: type) -> Any:
+    """Make a class a method: a frozen dataclass of options, which its docstring (or else its file's) then lists."""
+    text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
+    made: Any = dataclass(frozen=True, kw_only=True)(cls)
+    given = [(f.name, f.default, *f.metadata.values()) for f in fields(made) if f.metadata]
+    options = [f"    {name} = {default!r}: {words}; {allowed.words}" for name, default, allowed, words in given]
+    made.__doc__ = "\n".join([inspect.cleandoc(text), *(["", "Options:", "", *options] if options else [])])
+    return made
+
+
+class Options:
+    """Fields that are checked when they are made. A `Rate` may be a schedule, a `Step` also a rule, others neither."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            given = getattr(self, f.name)
+            if f.metadata and callable(given) and f.type in (int, float, bool):
+                words = f.metadata["allowed"].words
+                raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, the same at every t, got {given!r}")
+            if f.metadata and not (isinstance(given, Rule) and f.type in (Step, "Step")):
+                self.value(f.name, 0)
+
+    def value(self, name: str, t: int) -> Any:
+        """The value of an option at time t, checked against what it allows."""
+        given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
+        try:
+            value = given(t) if callable(given) else given
+        except Exception as error:
+            raise ValueError(f"{type(self).__name__}: {name} failed at t = {t} with {error!r}: {given!r}") from error
+        if allowed.test(value):
+            return value
+        when = f" at t = {t}" if callable(given) else ""
+        raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
+
+
+# The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
+STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}
+Memory = namedtuple("Memory", ("x", "y", "v", "z"), defaults=((), (), (), ()))
+
+
+@dataclass(frozen=True)
+class State:
+    """A method between two steps. Nothing else is remembered anywhere, so equal states go on equally."""
+
+    x: Tensor
+    y: Tensor
+    v: Tensor
+    t: int
+    rng: Tensor
+    memory: Memory = field(default=Memory(), kw_only=True)
+
+    def moved(self, **changes: Any) -> Self:
+        """The same with some of it changed."""
+        return type(self)(**(vars(self) | changes))
+
+
+S = TypeVar("S", bound=State)
+
+
+@method
+class Solver(Options, ABC, Generic[S]):
+    """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
+
+    def momentum_weight(self, t: int) -> float:
+        """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
+        return 1.0 if t == 0 else self.value("eta", t)
+
+    def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
+        """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
+        check_problem(problem, seed)
+        generator = seeded(seed)
+        x0, y0 = problem.start(generator)
+        start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
+        for name, given in points.items():
+            if name not in start:
+                raise TypeError(f"init takes the points x, y and v, got {name}")
+            check_start(name, given, like=start[name])
+            start[name] = given
+        check_start("project_x(x)", problem.project_x(start["x"]), like=start["x"])
+        start = {name: point.detach().clone() for name, point in start.items()}
+        rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
+        memory = Memory(**{name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()})
+        return self.remember(State(**start, t=0, rng=generator.get_state(), memory=memory))
+
+    def remember(self, state: State) -> S:
+        """Give the first state what this method remembers besides x, y and v."""
+        return cast(S, state)
+
+    def step(self, problem: BilevelProblem, state: S) -> S:
+        """One iteration: the state at t + 1."""
+        kind = type(self).remember.__annotations__.get("return")
+        if not isinstance(state, kind if isinstance(kind, type) else State):
+            raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
+        generator = generator_at(state)
+        return self.update(problem, state, generator).moved(t=state.t + 1, rng=generator.get_state())
+
+    @abstractmethod
+    def update(self, problem: BilevelProblem, state: S, generator: torch.Generator) -> S:
+        """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
+
+    def move(self, problem: BilevelProblem, state: S, **directions: Tensor) -> S:
+        """The state with each variable that is named moved along its direction d, all from where they are.
+
+        z becomes z - rate d, or what a rule in the place of the rate makes of it; a new x is projected by the problem.
+        """
+        changes: dict[str, Any] = {}
+        for name, d in directions.items():
+            z, step = getattr(state, name), self.step_of(name)
+            if isinstance(step, Rule):
+                memory = changes.get("memory", state.memory)
+                if not getattr(memory, name):
+                    raise ValueError(f"{type(self).__name__} moves {name} by {step}, make the state by its own init")
+                z, kept = step.move(z, d, getattr(memory, name), state.t)
+                changes["memory"] = memory._replace(**{name: kept})
+            else:
+                z = z - self.value(STEPS[name], state.t) * d
+            changes[name] = problem.project_x(z) if name == "x" else z
+        return state.moved(**changes)
+
+    def step_of(self, name: str) -> Step | None:
+        """The rate or the rule that moves a variable, if this method has it."""
+        return getattr(self, STEPS[name], None)
+
+    def inner_loop(self, problem: BilevelProblem, state: S, batches: Iterable[Any]) -> S:
+        """Stochastic gradient descent on g(x, .): one step of y for each batch."""
+        for batch in batches:
+            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
+        return state
+
+    def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
+        """Columns of the history about the method itself: ||v||, so that one sees whether a projection is at work."""
+        return {"norm_v": torch.linalg.vector_norm(state.v).item()}
+
+
+@method
+class SingleLoop(Solver[S]):
+    """A method that moves x, y and v once a step, along the three directions of one draw or of three."""
+
+    independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
+
+    def draw(self, problem: BilevelProblem, generator: torch.Generator) -> Samples | ThreeSamples:
+        """The samples of one iteration."""
+        if not self.independent:
+            return draw(problem, generator)
+        return ThreeSamples(*(draw(problem, generator) for _ in range(3)))
+
+
+def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False) -> Samples:
+    """One counted draw, or with `full` the whole data."""
+    samples = problem.full() if full else problem.sample(generator)
+    count(samples=problem.size(samples.upper) + problem.size(samples.lower))
+    return samples
+
+
+def lower_batches(problem: BilevelProblem, generator: torch.Generator, n: int, full: bool = False) -> Iterator[Any]:
+    """The lower batches of n draws, made as they are asked for; their upper batches are not used, and not counted."""
+    for _ in range(n):
+        batch = (problem.full() if full else problem.sample(generator)).lower
+        count(samples=problem.size(batch))
+        yield batch
+
+
+def generator_at(state: State) -> torch.Generator:
+    """A generator that goes on where the state's randomness stopped."""
+    generator = torch.Generator()
+    generator.set_state(state.rng)
+    return generator
+
+
+Estimate = TypeVar("Estimate")
+
+
+def recursive_momentum(now: Estimate, past: Estimate, before: Estimate, eta: float) -> Estimate:
+    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), for a tensor d or each of a named tuple of them.
+
+    d_t(now) and d_t(before) are on the same samples. With eta = 1 nothing of the past is left.
+    """
+
+    def blend(d: Any, h: Any, b: Any) -> Any:
+        return torch.add(d, h - b, alpha=1 - eta)
+
+    parts: Any = now, past, before
+    return blend(*parts) if isinstance(now, Tensor) else type(parts[0])(*map(blend, *parts))

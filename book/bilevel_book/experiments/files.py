@@ -1,0 +1,177 @@
+"""Reading: the file of an experiment, decoded once and checked key by key."""
+
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from bilevel_book.experiments.boxes import Options, at_trial, boxes_in
+from bilevel_book.experiments.checking import at, check_options, find_problem, find_solver, known, typed
+from bilevel_book.files import experiment_file, shipped_experiments
+from bilevel_core.budget import Budget
+from bilevel_core.schedules import Power, Steps
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a label stands for: a solver, its options, and what it changes in the problem."""
+
+    solver: str
+    options: Options
+    problem: Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Runs of one size: the table of their methods and which of them, what holds for all, and how long they run."""
+
+    methods: str
+    only: list[str]
+    seeds: list[int]
+    problem: Options = field(default_factory=dict)
+    settings: Options = field(default_factory=dict)
+    grid: bool = False
+    trials: int = 0
+    chosen: list[str] | None = None
+    time: float | None = None
+    steps: int | None = None
+    gradients: float | None = None
+    every: int | list[int] | None = None
+    rows: int | None = None
+
+    def priced_as(self, label: str) -> str:
+        """The name of a label in the calibration: what the group sets may change what a step costs."""
+        return ", ".join([f"{self.methods}.{label}", *(f"{name} {value}" for name, value in self.settings.items())])
+
+    def budget(self, calibration: Options, label: str) -> Options:
+        """The budget of one method's runs, as `run` takes it: calibrated time becomes steps."""
+        names = ("steps", "gradients", "every", "rows")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if self.time is not None:
+            given["steps"] = max(1, round(self.time / calibration["steps"][self.priced_as(label)]["median"]))
+        return given | ({"prices": calibration["prices"]} if self.gradients is not None else {})
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A file: the problem with its options, the columns of the report, tables of methods, and groups by size.
+
+    `calibration` is what `calibrate` stored beside the file, if it did.
+    """
+
+    name: str
+    problem: str
+    options: Options
+    columns: list[str]
+    tables: dict[str, dict[str, Method]]
+    sizes: dict[str, dict[str, Group]]
+    calibration: Options
+
+
+def names() -> list[str]:
+    """The experiments that come with the package."""
+    return list(shipped_experiments())
+
+
+def load(experiment: str | os.PathLike[str]) -> Experiment:
+    """What the file of an experiment says: one that comes with the package, by its name, or any TOML file, by its path.
+
+    Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
+    """
+    path = experiment_file(experiment)
+    stored = calibration_file(path)
+    with at(path.name):
+        return _decode(path.stem.replace("_", "-"), path.read_text(), stored.read_text() if stored.exists() else "{}")
+
+
+def calibration_file(path: Path) -> Path:
+    """Where the costs of the methods of an experiment are kept: beside its file."""
+    return path.with_suffix(".calibration.json")
+
+
+@lru_cache(maxsize=16)
+def _decode(name: str, text: str, calibration: str) -> Experiment:
+    content = tomllib.loads(text)
+    problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
+    columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
+    with at("problem"):
+        owner = find_problem(problem)
+    with at("options"):
+        check_options(options, owner)
+    tables = {
+        table: {label: _method(content, table, label, owner) for label in typed(table, entries, dict)}
+        for table, entries in content.items()
+    }
+    groups = {
+        size: {group: _group(size, group, plan, tables, owner) for group, plan in typed(size, plans, dict).items()}
+        for size, plans in sizes.items()
+    }
+    return Experiment(name, problem, options, columns, tables, groups, json.loads(calibration))
+
+
+def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
+    """Remove a key from a table; without a default it must be there."""
+    return typed(key, table.pop(key, default), hint)
+
+
+def _method(content: Options, table: str, label: str, problem: Any, *followed: str) -> Method:
+    with at(f'[{table}."{label}"]'):
+        entry, base = dict(typed(label, content[table][label], dict)), Method(label, {}, {})
+        if "like" in entry:
+            like = _take(entry, "like", str)
+            like = f"main.{like}" if like in content.get("main", {}) else like
+            others = [f"{name}.{other}" for name, entries in content.items() for other in typed(name, entries, dict)]
+            known(like, [other for other in others if other not in followed], "label in `like`")
+            base = _method(content, *like.split(".", 1), problem, *followed, like)
+        solver, changes = _take(entry, "solver", str, base.solver), _take(entry, "problem", dict, {})
+        trial = _take(entry, "trial", int | None)
+        check_options(changes, problem)
+        _check_settings(entry, solver)
+        options = base.options | entry
+        return Method(solver, options if trial is None else at_trial(options, trial), base.problem | changes)
+
+
+def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Method]], problem: type) -> Group:
+    with at(f"[sizes.{size}] {name}"):
+        given = {"methods": name, "only": [], "seeds": None} | typed(name, plan, dict)
+        check_options(given, Group)
+        table = tables[known(given["methods"], tables, "table of methods")]
+        group = Group(**given | {"only": given["only"] or list(table)})
+        budgets = [name for name in ("steps", "gradients", "time") if getattr(group, name) is not None]
+        if len(budgets) != 1:
+            raise ValueError(f"give one of steps, gradients or time, got {' and '.join(budgets) or 'none'}")
+        if group.time is None:  # else it has to be calibrated first
+            Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
+        elif not group.time > 0:
+            raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
+        check_options(group.problem, problem)
+        for label in group.only:
+            method = table[known(label, table, "label in `only`")]
+            _check_settings(group.settings, method.solver)
+            if group.time and any(isinstance(box["low"], int) for box in boxes_in(method.options)):
+                raise ValueError(
+                    f"a box of whole numbers changes what a step of {label} costs: give gradients, not time"
+                )
+        return group
+
+
+def _check_settings(settings: Options, solver: str) -> None:
+    for key, value in settings.items():
+        for part in value if isinstance(value, list) else [at_trial({key: value}, 0)[key]]:  # a list is a grid
+            check_options(with_schedules({key: part}), find_solver(solver))
+
+
+def with_schedules(options: Options) -> Options:
+    """Options as a solver takes them: a table of the file is a schedule."""
+    return {key: _schedule(**value) if isinstance(value, dict) else value for key, value in options.items()}
+
+
+def _schedule(**given: Any) -> Power | Steps:
+    if given.keys() == {"values", "at"}:
+        return Steps(tuple(_take(given, "values", list[float])), tuple(_take(given, "at", list[int])))
+    check_options(given, Power)
+    return Power(**given)

@@ -1,0 +1,57 @@
+"""F2SA: first-order only, by a penalty: y minimises f + ell g, z minimises g, and ell grows.
+
+Kwon, Kwon, Wright, Nowak (2023), "A fully first-order method for stochastic bilevel optimization", Algorithm 1.
+
+    z <- z - gamma grad_y g(x, z)                                                    `inner` times
+    y <- y - beta (grad_y f(x, y) + ell grad_y g(x, y))                              `inner` times
+    x <- x - alpha (grad_x f(x, y) + ell (grad_x g(x, y) - grad_x g(x, z)))          at the new y and z
+
+ell, lambda in that paper, is `multiplier`, a schedule that grows. Its bias in the hypergradient is O(1 / ell); beta
+ell L must stay below 2. Cost of a step: 3 inner + 3 gradients, fresh draws for every one. v is reported as
+ell (z - y), which tends to v*.
+"""
+
+from dataclasses import dataclass
+
+from torch import Generator, Tensor
+
+from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate, Step
+from bilevel_core.solvers.base import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+
+
+@dataclass(frozen=True)
+class F2SAState(State):
+    """Also z, which follows y*."""
+
+    z: Tensor
+
+
+@method
+class F2SA(Solver[F2SAState]):
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
+    gamma: Step = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
+    inner: int = option(5, COUNT, "steps of z and of y for one of x")
+
+    def remember(self, state: State) -> F2SAState:
+        return F2SAState(**vars(state), z=state.y)
+
+    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        x, ell, state = state.x, self.value("multiplier", state.t), self.follow(problem, state, generator)
+        y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
+        (batch,) = lower_batches(problem, generator, 1)
+        pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
+        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + ell * pull).moved(v=ell * (z - y))
+
+    def follow(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        """The inner steps of z and y."""
+        x, ell = state.x, self.value("multiplier", state.t)
+        for batch in lower_batches(problem, generator, self.inner):
+            d_z = grad_y(problem.lower, x, state.z, batch)
+            upper, lower = draw(problem, generator)
+            d_y = grad_y(problem.upper, x, state.y, upper) + ell * grad_y(problem.lower, x, state.y, lower)
+            state = self.move(problem, state, z=d_z, y=d_y)
+        return state

@@ -1,0 +1,45 @@
+"""MEHA: F2SA with the Moreau envelope of g at y in the place of its minimum. First-order only, single loop.
+
+Liu, Liu, Yao, Zeng, Zhang (2024), "Moreau envelope for nonconvex bi-level optimization: a single-loop and Hessian-free
+solution strategy", ICML.
+
+    z_{t+1} = z_t - gamma (grad_y g(x_t, z_t) + (z_t - y_t) / width)
+    x_{t+1} = x_t - alpha (grad_x f(x_t, y_t) + ell (grad_x g(x_t, y_t) - grad_x g(x_t, z_{t+1})))
+    y_{t+1} = y_t - beta (grad_y f(x_{t+1}, y_t) + ell (grad_y g(x_{t+1}, y_t) - (y_t - z_{t+1}) / width))
+
+z follows the minimum of g + ||. - y||^2 / (2 width), which is near y, so that g need not be convex; with a large width
+it is that of g, and the method F2SA. ell, c_k there, is `multiplier`, a schedule that grows; there the directions of x
+and y are divided by it. Cost of a step: 6 gradients. There is no noise there; here one draw serves the whole step. v is
+reported as ell (z - y), which tends to v*.
+Read: the abstract, and the update as MOMEHA repeats it (Jiang, Huang, 2026, equations 11 to 13) and as the code of its
+sibling LV-HBA has it (SUSTech-Optimization/LV-HBA, Toy-example); no code of MEHA by its authors.
+"""
+
+from torch import Generator
+
+from bilevel_book.methods.f2sa import F2SAState
+from bilevel_core.directions import losses
+from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Power, Rate, Step
+from bilevel_core.solvers.base import POSITIVE, Solver, State, draw, method, option
+
+
+@method
+class MEHA(Solver[F2SAState]):
+    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
+    gamma: Step = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
+    width: float = option(2.0, POSITIVE, "how far from y the envelope looks")
+
+    def remember(self, state: State) -> F2SAState:
+        return F2SAState(**vars(state), z=state.y)
+
+    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+        y, ell, samples = state.y, self.value("multiplier", state.t), draw(problem, generator)
+        f, g = losses(problem, state.x, samples)
+        state = self.move(problem, state, z=g.grad_y(state.z) + (state.z - y) / self.width)
+        state = self.move(problem, state, x=f.grad_x(y) + ell * g.grad_x(y, minus=state.z))
+        f, g = losses(problem, state.x, samples, fixed=True)
+        state = self.move(problem, state, y=f.grad_y(y) + ell * (g.grad_y(y) - (y - state.z) / self.width))
+        return state.moved(v=ell * (state.z - state.y))

@@ -1,0 +1,121 @@
+"""Hyper-representation on MNIST: the upper level learns LeNet's features, the lower level its last layer.
+
+    f(x, y) = mean cross-entropy of  y . features_x(image)  over the upper set
+    g(x, y) = the same over the lower set + ridge ||y||^2
+
+x holds everything up to the 84 features (60856 numbers), y the last linear layer (850). The paper states neither the
+sets nor a ridge. As in the code that it follows, the upper set is MNIST's training file (60000) and the lower set its
+test file (10000), so nothing is held out; `held_out=True` splits the training file into 50000 and 10000 instead and
+keeps the test file for testing. Without a ridge g is convex but not strongly convex.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, interpolate
+
+from bilevel_book.mnist.data import load_mnist
+from bilevel_core.batches import Labelled
+from bilevel_core.checks import COUNT
+from bilevel_core.networks import Modules
+
+MEAN, STD = 0.1307, 0.3081
+
+
+class Pool(nn.Module):
+    """2 x 2 max pooling by slices: the numbers of nn.MaxPool2d(2), bit for bit, in a fraction of its time."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        pool: Any = _BySlices
+        return pool.apply(images)
+
+
+class _BySlices(torch.autograd.Function):
+    """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was first."""
+
+    @staticmethod
+    def forward(ctx: Any, images: Tensor) -> Tensor:
+        left, right = images[..., ::2], images[..., 1::2]
+        wide = torch.maximum(left, right)
+        top, bottom = wide[..., ::2, :], wide[..., 1::2, :]
+        if ctx.needs_input_grad[0]:
+            across, down = right > left, bottom > top
+            across = torch.where(down, across[..., 1::2, :], across[..., ::2, :])
+            rows, columns = (2 * torch.arange(size // 2, device=images.device) for size in images.shape[-2:])
+            ctx.save_for_backward(images, images.shape[-1] * (rows[:, None] + down) + columns + across)
+        return torch.maximum(top, bottom)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        (images, places), two = ctx.saved_tensors, [2, 2]
+        pool = torch.ops.aten.max_pool2d_with_indices_backward
+        return pool(gradients[0], images, two, two, [0, 0], [1, 1], False, places)
+
+
+def lenet() -> tuple[nn.Sequential, nn.Linear]:
+    """The features of LeNet-5 on 32 x 32 images, with ReLU and max pooling, and its last layer.
+
+    Its third convolution covers the whole of a 5 x 5 image, so it is a linear layer; the first weights are the same.
+    Pooling comes before ReLU, which changes nothing but leaves fewer numbers to work on.
+    """
+    features = nn.Sequential(
+        nn.Conv2d(1, 6, 5), Pool(), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), Pool(), nn.ReLU(),
+        nn.Flatten(), nn.Linear(400, 120), nn.ReLU(),
+        nn.Linear(120, 84), nn.ReLU(),
+    )  # fmt: skip
+    return features, nn.Linear(84, 10)
+
+
+class HyperRepresentation(Modules):
+    __doc__ = __doc__
+
+    def __init__(
+        self,
+        batch_size: int = 256,
+        ridge: float = 0.0,
+        held_out: bool = False,
+        zero_head: bool = True,
+        evaluation_size: int = 10_000,
+    ):
+        """`zero_head`: y_0 = 0, else PyTorch's own start. `evaluation_size`: how many images of each set, from its
+        front, `evaluate` uses."""
+        COUNT.check(evaluation_size=evaluation_size)
+        mnist = load_mnist()
+        upper = Labelled(_resize(mnist.train_images), mnist.train_labels)
+        lower = test = Labelled(_resize(mnist.test_images), mnist.test_labels)
+        if held_out:
+            upper, lower = (Labelled(*(t[part] for t in upper)) for part in (slice(50_000), slice(50_000, None)))
+        super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
+        self.zero_head, self.evaluation_size = zero_head, evaluation_size
+        back = Labelled(*(t[-10_000:] for t in upper))  # for selecting settings: figures show the front of each set
+        self.sets = {"upper": upper, "lower": lower, "selection": back} | ({"test": test} if held_out else {})
+
+    def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """PyTorch's own initialisation of the features; a last layer of zeros, unless `zero_head` is off."""
+        seed = torch.randint(2**62, (), generator=generator).item()
+        with torch.random.fork_rng(devices=[]):  # layers initialise themselves from the global generator only
+            torch.manual_seed(seed)
+            x, y = (nn.utils.parameters_to_vector(net.parameters()).detach() for net in lenet())
+        return x, torch.zeros_like(y) if self.zero_head else y
+
+    def features(self, x: Tensor, inputs: Tensor) -> Tensor:
+        # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
+        return super().features(x, ((inputs / 255 - MEAN) / STD).to(x.dtype))
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        """Loss and accuracy on the front of each set."""
+        numbers = {}
+        for name, data in self.sets.items():
+            images, labels = data.inputs[: self.evaluation_size], data.targets[: self.evaluation_size]
+            with torch.no_grad():
+                logits = torch.cat([self.predict(x, y, part) for part in images.split(250)])
+            numbers[f"{name}_loss"] = cross_entropy(logits, labels).item()
+            numbers[f"{name}_accuracy"] = (logits.argmax(1) == labels).double().mean().item()
+        return numbers
+
+
+def _resize(images: Tensor) -> Tensor:
+    """28 x 28 to 32 x 32 by bilinear interpolation, as bytes, with a channel axis."""
+    return interpolate(images[:, None], size=(32, 32), mode="bilinear", antialias=True)

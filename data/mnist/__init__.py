@@ -1,1 +1,0 @@
-"""The four MNIST files, as the package bilevel_core.mnist."""

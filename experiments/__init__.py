@@ -1,1 +1,0 @@
-"""The experiments, each a TOML file; installed as `bilevel_core.configurations`."""
