@@ -9,6 +9,8 @@ from torch import Tensor
 from bilevel_core.checks import COUNT, FINITE
 from bilevel_core.problem import BilevelProblem, Samples, seeded
 
+__all__ = ["Quadratic", "Valley"]
+
 
 class UpperNoise(NamedTuple):
     x: Tensor

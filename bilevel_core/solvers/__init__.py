@@ -18,4 +18,4 @@ class Solvers(dict[str, type[Solver[Any]]]):
 
 SOLVERS = Solvers({"FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "alternating": Alternating})
 
-__all__ = ["FMBO", "SOBA", "SOLVERS", "Alternating", "FdeHBO", "Solver", "Solvers", "State"]
+__all__ = ["FMBO", "SOBA", "SOLVERS", "Alternating", "FdeHBO", "Solver", "State"]

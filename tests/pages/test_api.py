@@ -11,8 +11,19 @@ from typing import Any
 import pytest
 
 import bilevel_core
+from bilevel_book import experiments, mnist
 from bilevel_book.methods import SOLVERS
-from bilevel_core import counting, curvature, data, directions, experiments, problems, runner, schedules
+from bilevel_core import (
+    counting,
+    curvature,
+    directions,
+    implicit,
+    problems,
+    refitting,
+    runner,
+    schedules,
+    stepsizes,
+)  # fmt: skip
 from docstrings import EXAMPLES, example_of, signature_of, to_rst
 
 PAGES = sorted((Path(__file__).resolve().parents[2] / "book" / "api").glob("*.md"))
@@ -39,8 +50,10 @@ def shown() -> dict[str, Any]:
     }
 
 
-FUNCTIONS = (import_module(f"bilevel_core.{name}") for name in ("hypergradient", "objective", "refit", "suggest"))
-OFFERED = (bilevel_core, directions, curvature, schedules, problems, experiments, counting, data, runner, *FUNCTIONS)
+OFFERED = (
+    bilevel_core, directions, curvature, implicit, refitting, schedules, stepsizes, problems, experiments, counting,
+    mnist, runner,
+)  # fmt: skip
 NAMES = shown()
 
 

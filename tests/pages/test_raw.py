@@ -119,10 +119,8 @@ def shown_code():
 @pytest.mark.parametrize(("name", "cell"), list(shown_code()))
 def test_code_that_is_shown_is_the_library_s_own(name, cell):
     assert "remove-input" in cell.metadata.tags
-    core, solvers = importlib.import_module("bilevel_core"), importlib.import_module("bilevel_core.solvers")
-    names = vars(solvers) | {k: getattr(core, k) for k in core.__all__}
-    names |= {m: importlib.import_module(f"bilevel_core.{m}") for m in ("directions", "solvers.estimates")}
-    names |= vars(names["directions"]) | {"estimates": names["solvers.estimates"]}
+    names = vars(importlib.import_module("bilevel_core")) | vars(importlib.import_module("bilevel_book.methods"))
+    names |= vars(importlib.import_module("bilevel_core.directions"))
     text = textwrap.dedent(inspect.getsource(eval(name, names)))
     shown = cell.outputs[0].data
     code = shown["text/markdown"].removeprefix("```python\n").removesuffix("```")
