@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three for two cores: they wait for browsers, kernels and clusters.
 WORKERS ?= 3
 
-.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce release cover clean
+.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce mutate release cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -76,6 +76,10 @@ bench: $(SETUP)
 release: $(BOOK)
 	$(PIP) -r book/workshop/requirements.txt
 	$(RUN) book/tools.py release $(PYTHONS)
+
+# Change one thing at a time in the code and see whether a test fails: an hour on two cores. tests/mutate.py says more.
+mutate: $(SETUP)
+	$(RUN) tests/mutate.py $(ARGS)
 
 cover: $(SETUP)
 	$(RUN) book/tools.py cover
