@@ -81,7 +81,7 @@ def do(given: argparse.Namespace) -> None:
 def verdicts(name: str, folder: Path) -> None:
     from bilevel_book import ledger
     from bilevel_book.ledger.evidence import runs_of
-    from bilevel_book.protocol import sentences
+    from bilevel_book.verdicts import sentences
 
     case = cache(partial(sentences.case, folder=folder))
     for claim in ledger.of_experiment(name, runs_of(name, folder), case):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.student import quantile
+from bilevel_book.verdicts.student import quantile
 
 
 def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]) -> pd.DataFrame:

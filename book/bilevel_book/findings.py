@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from bilevel_book.ledger.claim import Claim, Verdict
 from bilevel_book.ledger.claims import Passage, different
-from bilevel_book.verdicts import Claim, Verdict
 
 FILE = Path(__file__).with_name("findings.toml")
 SHORT = 60  # longer numbers are left to the ledger

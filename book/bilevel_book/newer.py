@@ -4,10 +4,10 @@ import pandas as pd
 
 from bilevel_book import stored
 from bilevel_book.experiments import load, sweep
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.selection import boxes_of, inside
-from bilevel_book.protocol.tuning import edges
-from bilevel_book.protocol.verdict import MARGIN, Verdict, decide
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide
+from bilevel_book.verdicts.selection import boxes_of, inside
+from bilevel_book.verdicts.tuning import edges
 
 EXPERIMENT, REFERENCE, PROBLEMS = "after-2023", "SOBA", ("quadratic", "penalties", "cleaning")
 WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided", Verdict.FAILS: "behind"}

@@ -8,9 +8,9 @@ import pytest
 
 from bilevel_book import experiments
 from bilevel_book.ledger import Evidence
-from bilevel_book.protocol import sentences
-from bilevel_book.protocol.cells import Word
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts import sentences
+from bilevel_book.verdicts.cells import Word
 
 COLUMNS = {
     "hyper-representation": ["upper_loss", "upper_error", "selection_loss", "test_accuracy"],

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.protocol.cells import Word, cell, together
-from bilevel_book.protocol.verdict import Verdict
 from bilevel_book.rates import SEEDS, horizons
+from bilevel_book.verdicts.cells import Word, cell, together
+from bilevel_book.verdicts.deciding import Verdict
 
 CLAIMED = -2 / 3
 

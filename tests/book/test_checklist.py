@@ -11,10 +11,10 @@ import pytest
 
 from bilevel_book.checklist import changes, coverage, pictures
 from bilevel_book.experiments import load
+from bilevel_book.ledger.claim import Claim
+from bilevel_book.ledger.claim import Verdict as Word
 from bilevel_book.paths import ROOT
-from bilevel_book.protocol.verdict import Verdict, decide
-from bilevel_book.verdicts import Claim
-from bilevel_book.verdicts import Verdict as Word
+from bilevel_book.verdicts.deciding import Verdict, decide
 
 PAGE = (ROOT / "book" / "comparison.md").read_text()
 

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from bilevel_book import paths
-from bilevel_book.protocol import Sentence, Verdict, judge
-from bilevel_book.protocol.sentences import complete
+from bilevel_book.verdicts import Sentence, Verdict, judge
+from bilevel_book.verdicts.sentences import complete
 
 CONTROL = "alternating"
 ALL = "no method is ahead of it"  # names everybody

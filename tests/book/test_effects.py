@@ -6,8 +6,8 @@ import pytest
 
 from bilevel_book import experiments
 from bilevel_book.ledger import effects, values
-from bilevel_book.protocol.paired import against
 from bilevel_book.released.stored import readings
+from bilevel_book.verdicts.paired import against
 
 
 def history(values, rows=25, stop="steps", end=30.0):

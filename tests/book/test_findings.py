@@ -4,8 +4,8 @@ import pytest
 
 from bilevel_book.findings import FINDINGS, Finding, counted, told
 from bilevel_book.ledger import CLAIM_SECTIONS, PASSAGES
+from bilevel_book.ledger.claim import Claim, Verdict
 from bilevel_book.ledger.claims import Passage, tally
-from bilevel_book.verdicts import Claim, Verdict
 
 FINDING = Finding("the tests", ["Here"], "Most hold.", "Some hold.", "Few hold.", "Open.", "here:best")
 

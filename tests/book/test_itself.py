@@ -2,10 +2,10 @@
 
 import pytest
 
-from bilevel_book.protocol import itself
-from bilevel_book.protocol.itself import against_itself
-from bilevel_book.protocol.sentences import complete
-from bilevel_book.protocol.verdict import Verdict
+from bilevel_book.verdicts import itself
+from bilevel_book.verdicts.deciding import Verdict
+from bilevel_book.verdicts.itself import against_itself
+from bilevel_book.verdicts.sentences import complete
 
 
 @pytest.mark.slow

@@ -3,12 +3,12 @@
 import pytest
 
 from bilevel_book.ledger import PASSAGES, cleaning, counts, lemmas, of_experiment, rates, representation
+from bilevel_book.ledger.claim import Verdict
 from bilevel_book.ledger.registry import CONSTRUCTION
 from bilevel_book.ledger.sentences import as_stated, tuned_alike
 from bilevel_book.methods import SOLVERS
-from bilevel_book.protocol.cells import Word
-from bilevel_book.protocol.sentences import _asked, case
-from bilevel_book.verdicts import Verdict
+from bilevel_book.verdicts.cells import Word
+from bilevel_book.verdicts.sentences import _asked, case
 from bilevel_core.solvers import FdeHBO
 
 

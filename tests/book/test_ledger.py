@@ -11,9 +11,9 @@ from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, PASSAGES, judge
 from bilevel_book.ledger import choices as choices_ledger
 from bilevel_book.ledger import claims as claims_ledger
 from bilevel_book.ledger import evidence as evidence_module
+from bilevel_book.ledger.claim import Verdict
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, OWN_QUESTION, TUNED, judge
 from bilevel_book.stored import SIZE
-from bilevel_book.verdicts import Verdict
 
 BOOK = paths.ROOT / "book"
 

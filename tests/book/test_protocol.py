@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.protocol import Sentence, Verdict, compare, decide, judge, overall, robustness, stays
-from bilevel_book.protocol.measures import curves, faster, lower, marks_of, stable
-from bilevel_book.protocol.verdict import without_inclusions
+from bilevel_book.verdicts import Sentence, Verdict, compare, decide, judge, overall, robustness, stays
+from bilevel_book.verdicts.deciding import without_inclusions
+from bilevel_book.verdicts.measures import curves, faster, lower, marks_of, stable
 
 HOLDS, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
 LOWER = Sentence("A is lower than B", "A", ("B",), "lower", "loss")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.protocol.student import cdf, quantile
-from bilevel_book.protocol.verdict import Verdict, decide, holm
+from bilevel_book.verdicts.deciding import Verdict, decide, holm
+from bilevel_book.verdicts.student import cdf, quantile
 
 
 @pytest.mark.parametrize("t", [-40.0, -1.3, 0.0, 0.2, 2.0, 150.0])

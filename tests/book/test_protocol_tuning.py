@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.protocol.tuning import best, edges, expected_best, scores
+from bilevel_book.verdicts.tuning import best, edges, expected_best, scores
 from book.test_protocol import diverging, runs, settling
 
 

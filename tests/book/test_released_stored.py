@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from bilevel_book.figures.released import by_switch, clock
-from bilevel_book.protocol.paired import against
-from bilevel_book.protocol.student import quantile
 from bilevel_book.released.stored import HALF, RENOISED, at_the_published_step, readings
+from bilevel_book.verdicts.paired import against
+from bilevel_book.verdicts.student import quantile
 
 READ = pd.DataFrame(
     {

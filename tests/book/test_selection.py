@@ -16,7 +16,7 @@ from bilevel_book.experiments import load, reproduce, sweep
 from bilevel_book.experiments.files import at_trial
 from bilevel_book.experiments.plan import run_of
 from bilevel_book.paths import RESULTS
-from bilevel_book.protocol.selection import Choice, as_toml, boxes_of, by_rule, choose, in_file, widened
+from bilevel_book.verdicts.selection import Choice, as_toml, boxes_of, by_rule, choose, in_file, widened
 
 TUNED = ("hyper-representation", "hyper-cleaning")
 ENTRIES = ("widened", "finals", "tuned")

@@ -10,7 +10,7 @@ import pytest
 from bilevel_book.experiments import load, sweep
 from bilevel_book.figures.verdicts import answer, forest, intervals, told
 from bilevel_book.paths import ROOT
-from bilevel_book.protocol import Verdict, sentences
+from bilevel_book.verdicts import Verdict, sentences
 
 ENTRIES = sentences.entries()
 

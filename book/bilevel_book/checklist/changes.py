@@ -22,13 +22,13 @@ from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.ledger.claims import different, tally
 from bilevel_book.ledger.counts import cost
 from bilevel_book.paths import RESULTS, ROOT
-from bilevel_book.protocol import itself
-from bilevel_book.protocol.cells import RUNS, Word, cells, together
-from bilevel_book.protocol.selection import LOSS, boxes_of, inside, method_of
-from bilevel_book.protocol.sentences import TRACKS, cases, complete
-from bilevel_book.protocol.tuning import best, edges, expected_best, scores
-from bilevel_book.protocol.verdict import MARGIN, Verdict
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts import itself
+from bilevel_book.verdicts.cells import RUNS, Word, cells, together
+from bilevel_book.verdicts.deciding import MARGIN, Verdict
+from bilevel_book.verdicts.selection import LOSS, boxes_of, inside, method_of
+from bilevel_book.verdicts.sentences import TRACKS, cases, complete
+from bilevel_book.verdicts.tuning import best, edges, expected_best, scores
 
 EXPERIMENTS = {CLEANING: "cleaning", REPRESENTATION: "LeNet"}
 FIRST = tomllib.loads(Path(__file__).with_name("first_edition.toml").read_text())

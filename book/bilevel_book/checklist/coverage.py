@@ -8,8 +8,8 @@ from math import log, sqrt
 
 import numpy as np
 
-from bilevel_book.protocol.student import quantile
-from bilevel_book.protocol.verdict import ALPHA, Verdict
+from bilevel_book.verdicts.deciding import ALPHA, Verdict
+from bilevel_book.verdicts.student import quantile
 
 LEVEL = 1 - ALPHA
 SAMPLES, RESAMPLES, PARTS = 10_000, 500, 50

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from bilevel_book.checklist.changes import SCATTER, TRIALS, by_trials, leaders
 from bilevel_book.checklist.coverage import coverage, words
 from bilevel_book.figures import checklist as figures
-from bilevel_book.protocol.verdict import Verdict
 from bilevel_book.sliders import Explore, choice, explore
+from bilevel_book.verdicts.deciding import Verdict
 
 SEEDS = (2, 3, 4, 5, 6, 8, 10, 15, 20)
 RATIO = np.geomspace(0.7, 1 / 0.7, 81)  # with 1 in the middle

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
 from bilevel_book.figures.verdicts import intervals
-from bilevel_book.protocol.verdict import MARGIN
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, house_style, look, name_lines, panels
+from bilevel_book.verdicts.deciding import MARGIN
 
 ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
 

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.verdicts import MARKS
-from bilevel_book.protocol.verdict import Verdict
 from bilevel_book.style import BLACK, BLUE, GREY, ORANGE, PURPLE, house_style, look, name_lines, panels
+from bilevel_book.verdicts.deciding import Verdict
 
 INTERVALS = {  # colour, line, mark
     "Student's t": (BLUE, "-", "o"),

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from bilevel_book.protocol.cells import ROOM, Word
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
+from bilevel_book.verdicts.cells import ROOM, Word
 
 
 def ripples(

@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bilevel_book.protocol.measures import AXES
-from bilevel_book.protocol.sentences import TRACKS, Case
-from bilevel_book.protocol.verdict import MARGIN, MEANT, WORST_FIRST, Verdict
 from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
+from bilevel_book.verdicts.deciding import MARGIN, MEANT, WORST_FIRST, Verdict
+from bilevel_book.verdicts.measures import AXES
+from bilevel_book.verdicts.sentences import TRACKS, Case
 
 MARKS = {  # colour, mark, filled: a word can be told without its colour
     Verdict.HOLDS: (GREEN, "<", True),

@@ -17,10 +17,10 @@ from bilevel_book.checks import checked_by
 from bilevel_book.experiments.files import at
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, representation, sentences, undecidable
+from bilevel_book.ledger.claim import Claim, Verdict
 from bilevel_book.ledger.evidence import Evidence
 from bilevel_book.ledger.registry import Call, judge
-from bilevel_book.protocol.sentences import Case, case
-from bilevel_book.verdicts import Claim, Verdict
+from bilevel_book.verdicts.sentences import Case, case
 
 FILE = Path(__file__).with_name("claims.toml")
 KEYS = {"id": str, "section": str, "where": str, "quote": str, "judges": list}

@@ -8,10 +8,10 @@ import pandas as pd
 from bilevel_book.experiments import paper_settings
 from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, select
+from bilevel_book.ledger.claim import Claim, decided
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_QUESTION, apart, judge
 from bilevel_book.ledger.sentences import ruling
-from bilevel_book.protocol.sentences import Case
-from bilevel_book.verdicts import Claim, decided
+from bilevel_book.verdicts.sentences import Case
 
 
 @judge

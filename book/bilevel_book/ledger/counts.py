@@ -7,10 +7,10 @@ from torch import Tensor
 
 from bilevel_book.experiments import paper_settings
 from bilevel_book.labels import REPRESENTATION
+from bilevel_book.ledger.claim import Claim, decided
 from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, apart, judge
 from bilevel_book.ledger.words import listed
 from bilevel_book.methods import SOLVERS
-from bilevel_book.verdicts import Claim, decided
 from bilevel_book.walk import walk
 from bilevel_core.counting import Calls, counting
 from bilevel_core.problems import Quadratic

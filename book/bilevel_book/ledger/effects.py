@@ -12,11 +12,11 @@ from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, REPRESENTATION, select
 from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown as formula
-from bilevel_book.protocol.comparison import Pairs
-from bilevel_book.protocol.measures import curves, lower
-from bilevel_book.protocol.paired import against
 from bilevel_book.released.stored import curve
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts.comparison import Pairs
+from bilevel_book.verdicts.measures import curves, lower
+from bilevel_book.verdicts.paired import against
 
 Lines = tuple[str, ...]
 UNITS = {"step": "steps", "seconds": "s"}

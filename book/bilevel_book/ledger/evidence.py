@@ -10,10 +10,10 @@ import pandas as pd
 from bilevel_book.experiments import load
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.paths import RESULTS
-from bilevel_book.protocol.cells import RUNS, cells
-from bilevel_book.protocol.sentences import Case, case, complete
 from bilevel_book.rates import EARLIER
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts.cells import RUNS, cells
+from bilevel_book.verdicts.sentences import Case, case, complete
 
 
 @dataclass(frozen=True)

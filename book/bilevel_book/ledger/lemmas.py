@@ -6,13 +6,13 @@ from functools import cache
 
 import torch
 
+from bilevel_book.ledger.claim import Claim, decided
 from bilevel_book.ledger.registry import judge
 from bilevel_book.ledger.words import listed
 from bilevel_book.theory import constants, statements
 from bilevel_book.theory.examples import Kink, small_slope, straight_coupling
 from bilevel_book.theory.families import LogCoshFamily, normal
 from bilevel_book.theory.statements import Check, Point, Step, take_step
-from bilevel_book.verdicts import Claim, decided
 from bilevel_book.walk import walk
 from bilevel_core.directions import Directions, hessian_vector
 from bilevel_core.problems import Quadratic

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from bilevel_book.ledger.claim import Claim, Verdict, decided
 from bilevel_book.ledger.registry import CONSTRUCTION, apart, judge
-from bilevel_book.protocol.cells import Word, together
 from bilevel_book.rates import CLAIMED, EARLIER
-from bilevel_book.verdicts import Claim, Verdict, decided
+from bilevel_book.verdicts.cells import Word, together
 
 OURS, RIVALS = "FdeHBO", ("F2SA", "F3SA")
 

@@ -4,8 +4,8 @@ import re
 
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
+from bilevel_book.ledger.claim import Claim, Verdict
 from bilevel_book.ledger.claims import Passage, different, tally
-from bilevel_book.verdicts import Claim, Verdict
 
 
 def badge(word: str) -> str:

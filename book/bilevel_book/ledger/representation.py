@@ -1,8 +1,8 @@
 """Claims about hyper-representation that need no run: its network and its lower level."""
 
+from bilevel_book.ledger.claim import Claim, Verdict, decided
 from bilevel_book.ledger.registry import CONSTRUCTION, apart, judge
 from bilevel_book.mnist.hyper_representation import lenet
-from bilevel_book.verdicts import Claim, Verdict, decided
 
 
 @judge

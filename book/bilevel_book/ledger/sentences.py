@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from bilevel_book.ledger.claim import Claim
 from bilevel_book.ledger.registry import TUNED, apart, judge
-from bilevel_book.protocol.comparison import Sentence
-from bilevel_book.protocol.measures import AXES
-from bilevel_book.protocol.sentences import Case
-from bilevel_book.protocol.verdict import MARGIN, Verdict
-from bilevel_book.verdicts import Claim
+from bilevel_book.verdicts.comparison import Sentence
+from bilevel_book.verdicts.deciding import MARGIN, Verdict
+from bilevel_book.verdicts.measures import AXES
+from bilevel_book.verdicts.sentences import Case
 
 MEASURED = {
     "faster": "budget until the {} first meets each of a list of levels",

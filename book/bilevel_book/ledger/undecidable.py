@@ -1,7 +1,7 @@
 """Claims that no run decides, and why."""
 
+from bilevel_book.ledger.claim import Claim, Verdict
 from bilevel_book.ledger.registry import judge
-from bilevel_book.verdicts import Claim, Verdict
 
 
 @judge

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bilevel_book.protocol.sentences import complete
+from bilevel_book.verdicts.sentences import complete
 
 HALF = 25  # the step at which all switches can be read with the steps of the paper
 RENOISED = "labels re-noised"

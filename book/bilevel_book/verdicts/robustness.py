@@ -10,9 +10,9 @@ from math import nan
 
 import pandas as pd
 
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.measures import AXES
-from bilevel_book.protocol.verdict import MARGIN, decide, overall
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.deciding import MARGIN, decide, overall
+from bilevel_book.verdicts.measures import AXES
 
 MARGINS = (0.02, 0.05, 0.1)
 

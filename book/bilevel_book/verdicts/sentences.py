@@ -17,12 +17,12 @@ import pandas as pd
 
 from bilevel_book.experiments import is_stored, read, sweep
 from bilevel_book.paths import RESULTS
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.robustness import robustness, stays
-from bilevel_book.protocol.selection import LOSS, method_of
-from bilevel_book.protocol.tuning import scores
-from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, without_inclusions, worst
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide, overall, without_inclusions, worst
+from bilevel_book.verdicts.robustness import robustness, stays
+from bilevel_book.verdicts.selection import LOSS, method_of
+from bilevel_book.verdicts.tuning import scores
 
 FILE = Path(__file__).with_name("sentences.toml")
 TRACKS = {"stated": "as stated", "tuned": "tuned alike"}

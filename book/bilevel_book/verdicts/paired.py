@@ -9,7 +9,7 @@ alone: runs that are too short to be read at 24 marks have no second one.
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.verdict import Verdict, decide
+from bilevel_book.verdicts.deciding import Verdict, decide
 
 WORDS = {Verdict.HOLDS: "lower", Verdict.FAILS: "higher", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided"}
 

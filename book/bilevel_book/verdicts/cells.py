@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from bilevel_book.protocol.verdict import Verdict
 from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, SINCE, STARTS, interval, slope, stored
+from bilevel_book.verdicts.deciding import Verdict
 
 ROOM = 0.05  # between a slope over two decades and an exponent
 ENOUGH = 3  # cells

@@ -23,8 +23,8 @@ import pandas as pd
 from bilevel_book.experiments import is_stored, load, read, sweep
 from bilevel_book.experiments.files import at
 from bilevel_book.files import experiment_file
-from bilevel_book.protocol.tuning import best, edges, scores
 from bilevel_book.stored import SIZE
+from bilevel_book.verdicts.tuning import best, edges, scores
 
 Options = dict[str, Any]
 LOSS = "selection_loss"

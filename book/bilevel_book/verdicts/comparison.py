@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.measures import HORIZONS, Curve, Measure, curves, faster, lower, marks_of, stable
+from bilevel_book.verdicts.measures import HORIZONS, Curve, Measure, curves, faster, lower, marks_of, stable
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bilevel_book.protocol.verdict import Verdict
+from bilevel_book.verdicts.deciding import Verdict
 
 __all__ = ["Claim", "Verdict", "decided"]
 

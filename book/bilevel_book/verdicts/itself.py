@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.sentences import complete, entries
-from bilevel_book.protocol.verdict import decide
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.deciding import decide
+from bilevel_book.verdicts.sentences import complete, entries
 
 FIRST = {"hyper-cleaning": ("FMBO", "train_loss"), "hyper-representation": ("FdeHBO", "upper_loss")}
 GROUPS = {"stated": ("main", "again"), "tuned": ("tuned", "again_tuned")}

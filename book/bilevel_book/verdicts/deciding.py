@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.student import cdf, quantile
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.student import cdf, quantile
 
 ALPHA, MARGIN = 0.05, 0.05
 

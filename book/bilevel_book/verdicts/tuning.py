@@ -6,7 +6,7 @@ from math import comb, log
 import numpy as np
 import pandas as pd
 
-from bilevel_book.protocol.measures import curves
+from bilevel_book.verdicts.measures import curves
 
 EDGE = 0.1  # of a box, on a logarithmic scale
 

@@ -4,10 +4,10 @@ A table of runs has a row for each stored row: label, seed, stop, the axes (step
 that are at least 0 and better when smaller: for an accuracy take the error, 1 - accuracy.
 """
 
-from bilevel_book.protocol.comparison import Sentence, compare
-from bilevel_book.protocol.robustness import robustness, stays
-from bilevel_book.protocol.tuning import best, edges, expected_best, scores
-from bilevel_book.protocol.verdict import Verdict, decide, judge, overall
+from bilevel_book.verdicts.comparison import Sentence, compare
+from bilevel_book.verdicts.deciding import Verdict, decide, judge, overall
+from bilevel_book.verdicts.robustness import robustness, stays
+from bilevel_book.verdicts.tuning import best, edges, expected_best, scores
 
 __all__ = [
     "Sentence", "Verdict", "best", "compare", "decide", "edges", "expected_best", "judge", "overall",
