@@ -19,8 +19,8 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from bilevel_book.findings import FINDINGS, told
-from bilevel_book.ledger import CHOICE_SECTIONS, CLAIM_SECTIONS, Evidence, judged, render, taken
+from bilevel_book.findings import findings
+from bilevel_book.ledger import Evidence, judged, render, taken
 
 
 @cache
@@ -30,90 +30,68 @@ def ledgers():
     return judged(evidence), taken(evidence)
 
 
-def keys(words: Iterable[str], chapters: Iterable[int]) -> list[str]:
-    """The classes of a card."""
-    return [f"is-{word.replace(' ', '-')}" for word in words] + [f"in-chapter-{number}" for number in chapters]
+PARTS = {  # of both ledgers: the text, and the class of its box
+    "claims-summary": (lambda claims, _: render.claims_summary(claims), "ledger-summary"),
+    "claims-by-verdict": (lambda claims, _: render.claims_by_verdict(claims), "ledger-list"),
+    "findings": (lambda claims, _: findings(claims), "findings"),
+    "assumptions-summary": (lambda _, choices: render.choices_summary(choices), "ledger-summary"),
+    "assumptions-by-effect": (lambda _, choices: render.choices_by_effect(choices), "ledger-list"),
+}
 
 
-class Ledger(SphinxDirective):
-    def card(self, markdown: str, *classes: str) -> nodes.container:
+def card_classes(words: Iterable[str], chapters: Iterable[int]) -> list[str]:
+    verdicts = [f"is-{word.replace(' ', '-')}" for word in words]
+    return ["ledger-card", *verdicts, *(f"in-chapter-{number}" for number in chapters)]
+
+
+class Part(SphinxDirective):
+    def box(self, markdown: str, *classes: str) -> nodes.container:
         box = nodes.container(classes=list(classes))
         self.state.nested_parse(StringList(markdown.split("\n"), source=self.env.docname), 0, box)
         return box
 
-    def section(self, known: tuple[str, ...]) -> str:
-        if self.arguments[0] not in known:
-            raise self.error(f"no section {self.arguments[0]!r} in this ledger; it has {', '.join(known)}")
-        return self.arguments[0]
-
-
-class ClaimsSummary(Ledger):
     def run(self) -> list[nodes.Node]:
-        return [self.card(render.claims_summary(ledgers()[0]), "ledger-summary")]
+        text, name = PARTS[self.name]
+        return [self.box(text(*ledgers()), name)]
 
 
-class ClaimsByVerdict(Ledger):
-    def run(self) -> list[nodes.Node]:
-        return [self.card(render.claims_by_verdict(ledgers()[0]), "ledger-list")]
-
-
-class ClaimsLedger(Ledger):
+class Section(Part):
     required_arguments, final_argument_whitespace = 1, True
 
-    def run(self) -> list[nodes.Node]:
-        section = self.section(CLAIM_SECTIONS)
-        return [
-            self.card(
-                render.passage_card(passage, claims),
-                "ledger-card",
-                *keys([claim.verdict for claim in claims], passage.chapters),
-            )
-            for passage, claims in ledgers()[0]
-            if passage.section == section
-        ]
-
-
-class Findings(Ledger):
-    def run(self) -> list[nodes.Node]:
-        findings = "\n".join(f"1. {told(finding, ledgers()[0])}" for finding in FINDINGS)
-        return [self.card(findings, "findings")]
-
-
-class AssumptionsSummary(Ledger):
-    def run(self) -> list[nodes.Node]:
-        return [self.card(render.choices_summary(ledgers()[1]), "ledger-summary")]
-
-
-class AssumptionsByEffect(Ledger):
-    def run(self) -> list[nodes.Node]:
-        return [self.card(render.choices_by_effect(ledgers()[1]), "ledger-list")]
-
-
-class AssumptionsLedger(Ledger):
-    required_arguments, final_argument_whitespace = 1, True
+    def cards(self) -> Iterable[tuple[str, str, list[str]]]:
+        """The section, the text and the classes of each card of the ledger."""
+        claims, choices = ledgers()
+        if self.name == "claims-ledger":
+            for passage, found in claims:
+                classes = card_classes([claim.verdict for claim in found], passage.chapters)
+                yield passage.section, render.passage_card(passage, found), classes
+        else:
+            for choice in choices:
+                yield (
+                    choice.section,
+                    render.choice_card(choice),
+                    card_classes([render.measured(choice)], choice.chapters),
+                )
 
     def run(self) -> list[nodes.Node]:
-        section = self.section(CHOICE_SECTIONS)
-        return [
-            self.card(render.choice_card(choice), "ledger-card", *keys([render.measured(choice)], choice.chapters))
-            for choice in ledgers()[1]
-            if choice.section == section
-        ]
+        cards = list(self.cards())
+        found = [self.box(text, *classes) for section, text, classes in cards if section == self.arguments[0]]
+        if not found:
+            known = ", ".join(dict.fromkeys(section for section, _, _ in cards))
+            raise self.error(f"no section {self.arguments[0]!r} in this ledger; it has {known}")
+        return found
 
 
-def filtered(app, pagename, templatename, context, doctree):
+def load_filter(app, pagename, templatename, context, doctree):
     """Only the ledgers load the filter."""
     if pagename in ("book/claims", "book/assumptions"):
         app.add_js_file("ledger.js", loading_method="defer")
 
 
 def setup(app):
-    app.connect("html-page-context", filtered)
-    app.add_directive("claims-summary", ClaimsSummary)
-    app.add_directive("claims-by-verdict", ClaimsByVerdict)
-    app.add_directive("claims-ledger", ClaimsLedger)
-    app.add_directive("findings", Findings)
-    app.add_directive("assumptions-summary", AssumptionsSummary)
-    app.add_directive("assumptions-by-effect", AssumptionsByEffect)
-    app.add_directive("assumptions-ledger", AssumptionsLedger)
+    app.connect("html-page-context", load_filter)
+    for name in PARTS:
+        app.add_directive(name, Part)
+    for name in ("claims-ledger", "assumptions-ledger"):
+        app.add_directive(name, Section)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -5,7 +5,7 @@ from bilevel_book.ledger import PASSAGES
 from bilevel_book.theory.table import STATEMENTS
 
 IDS = [passage.id for passage in PASSAGES]
-UNDECIDABLE = {"undecidable", "came_first"}  # judges that look at nothing
+UNDECIDABLE = {"no_run_decides", "came_first"}  # judges that look at nothing
 ONLY_IN_A_CHAPTER = {"introduction:f2sa-f3sa-samples", "contributions:margin"}  # stored runs decide, Chapter 14 shows
 
 

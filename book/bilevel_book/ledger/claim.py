@@ -1,24 +1,31 @@
-"""Claims of the paper with their verdicts."""
+"""One claim of the paper with its verdict: what every judge returns."""
 
 from dataclasses import dataclass
 
-from bilevel_book.verdicts.deciding import Verdict
+from bilevel_book.verdicts import Verdict
 
-__all__ = ["Claim", "Verdict", "decided"]
+# Claims that are shown and not counted, because they say nothing about whether the paper is right.
+OWN_CODE, CONSTRUCTION = "about this book's code", "true by construction"
+OWN_QUESTION, TUNED = "a question of ours", "the same sentence, tuned alike"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what was measured, the numbers, the verdict; where it says so; why it is not counted."""
+    """What the paper says, what was measured, the numbers, the verdict; why it is not counted; where it says so."""
 
     text: str
     measure: str
     numbers: str
     verdict: Verdict
-    where: str = ""
     apart: str = ""
+    where: str = ""
 
 
-def decided(holds: bool) -> Verdict:
+def holds_if(condition: bool) -> Verdict:
     """The verdict on a claim that is either true or not."""
-    return Verdict.HOLDS if holds else Verdict.FAILS
+    return Verdict.HOLDS if condition else Verdict.FAILS
+
+
+def listed(numbers: list[int] | list[float] | tuple[float, ...]) -> str:
+    """Numbers with three digits, separated by commas."""
+    return ", ".join(f"{number:.3g}" for number in numbers)

@@ -4,9 +4,8 @@ A passage names the judges of its claims. Each looks at the evidence and returns
 verdict; nothing in the file says in advance what a verdict will be.
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,52 @@ from typing import Any
 import pandas as pd
 
 from bilevel_book.checks import checked_by
-from bilevel_book.experiments.files import at
 from bilevel_book.labels import CLEANING, REPRESENTATION
-from bilevel_book.ledger import cleaning, counts, files, lemmas, rates, representation, sentences, undecidable
-from bilevel_book.ledger.claim import Claim, Verdict
+from bilevel_book.ledger import cleaning, counts, lemmas, rates, representation, sentences, untestable
+from bilevel_book.ledger.claim import Claim
 from bilevel_book.ledger.evidence import Evidence
-from bilevel_book.ledger.registry import Call, judge
+from bilevel_book.ledger.files import call, read_entries
+from bilevel_book.verdicts import Verdict
 from bilevel_book.verdicts.sentences import Case, case
 
 FILE = Path(__file__).with_name("claims.toml")
-KEYS = {"id": str, "section": str, "where": str, "quote": str, "judges": list}
-OPTIONAL = {"chapters": list}
-# Imported, so that their judges are known.
-JUDGED_IN = (cleaning, counts, lemmas, rates, representation, sentences, undecidable)
+MODULES = (cleaning, counts, lemmas, rates, representation, sentences, untestable)
+FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
+    REPRESENTATION: ("experiments:figure-1", "representation"),
+    CLEANING: ("experiments:figure-2", "cleaning"),
+}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The function that judges a claim, its options in claims.toml, and the place of the claim in the paper."""
+
+    function: Callable[..., Claim]
+    options: dict[str, Any]
+    where: str
+
+    @property
+    def name(self) -> str:
+        """The sentence of the protocol, as in "F3", or the function with its options, but for a reason."""
+        if self.function is sentences.as_stated:
+            return str(self.options["sentence"])
+        options = [str(value) for key, value in self.options.items() if key != "reason"]
+        words = [self.function.__name__, *options]
+        return " ".join(reversed(words) if "sentence" in self.options else words)
+
+    def judge(self, tables: dict[str, Any]) -> Claim:
+        return replace(call(self.function, tables, **self.options), where=self.where)
 
 
 @dataclass(frozen=True)
 class Passage:
     """A sentence of the paper, or the part of it that can be checked, and who checks it."""
 
-    id: str
     section: str
+    id: str
     where: str  # in the paper
     quote: str
-    judges: tuple[tuple[Call, str], ...]  # each with the place of its claim
+    judges: tuple[Judge, ...]
     chapters: tuple[int, ...] = ()
 
     @property
@@ -45,56 +66,36 @@ class Passage:
         """The names of the tests that are marked with its id."""
         return tuple(test.split("::")[1] for test in checked_by().get(self.id, ()))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """A name for each of its claims, of what claims.toml says about it alone: it stays when others come or go."""
-        return tuple(_name(call) for call, _ in self.judges)
-
     def claims(self, **tables: Any) -> list[Claim]:
         """What is found, from the fields of `Evidence` at which its judges look."""
-        return [
-            replace(call(tables), where=where, apart=getattr(call.function, "apart", "")) for call, where in self.judges
-        ]
+        return [judge.judge(tables) for judge in self.judges]
 
 
-def load(path: Path = FILE) -> tuple[tuple[str, ...], tuple[Passage, ...]]:
-    """The sections of a file and its passages, all of whose judges exist; and no judge is left over."""
-    sections, entries = files.read(path, "passage", KEYS, OPTIONAL)
-    passages = tuple(_passage(path, entry) for entry in entries)
-    with at(path.name):
-        judge.refuse_unused([call for passage in passages for call, _ in passage.judges])
-    return sections, passages
+def load(path: Path = FILE) -> tuple[Passage, ...]:
+    """The passages of a file, all of whose judges exist."""
+    return tuple(_passage(entry) for entry in read_entries(path))
 
 
-def _passage(path: Path, entry: dict[str, Any]) -> Passage:
-    if not re.fullmatch(r"[a-z0-9-]+:[a-z0-9-]+", entry["id"]):
-        raise ValueError(f"{path.name}, {entry['id']}, id: must be two words of small letters, digits and hyphens, a:b")
-    with at(f"{path.name}, {entry['id']}, judges"):
-        calls = tuple(_call(given, entry["where"]) for given in entry["judges"])
-    return Passage(**entry | {"judges": calls, "chapters": tuple(entry.get("chapters", ()))})
+def _passage(entry: dict[str, Any]) -> Passage:
+    judges = tuple(judge for given in entry["judges"] for judge in _judges(given, entry))
+    return Passage(**entry | {"judges": judges, "chapters": tuple(entry.get("chapters", ()))})
 
 
-def _call(given: str | dict[str, Any], where: str) -> tuple[Call, str]:
-    """A judge, and the place of its claim where that is more precise than the place of the passage."""
-    entry = dict(given) if isinstance(given, dict) else {"judge": given}
-    where = entry.pop("where", where)
-    return judge.call(entry), where
+def _judges(given: str | dict[str, Any], entry: dict[str, Any]) -> Iterator[Judge]:
+    """One by its name, or a table with the name and the options; or both tracks of several sentences."""
+    options = {"where": entry["where"]} | ({"judge": given} if isinstance(given, str) else given)
+    where = options.pop("where")
+    for sentence in options.pop("both_tracks", ()):
+        yield Judge(sentences.as_stated, {"sentence": sentence}, where)
+        yield Judge(sentences.tuned_alike, {"sentence": sentence}, where)
+    if name := options.pop("judge", None):
+        known = {key: function for module in MODULES for key, function in vars(module).items()}
+        if name not in known:
+            raise ValueError(f"{FILE.name}, {entry['id']}: there is no judge {name!r}")
+        yield Judge(known[name], options, where)
 
 
-def _name(call: Call) -> str:
-    """The sentence of the protocol, as in "F3", or the judge, with what it is given but for its reasons."""
-    if call.function is sentences.as_stated:
-        return str(call.options["sentence"])
-    given = [str(value) for key, value in call.options.items() if key != "reason"]
-    words = [call.function.__name__, *given]
-    return " ".join(reversed(words) if "sentence" in call.options else words)
-
-
-SECTIONS, PASSAGES = load()
-FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
-    REPRESENTATION: ("experiments:figure-1", "representation"),
-    CLEANING: ("experiments:figure-2", "cleaning"),
-}
+PASSAGES = load()
 
 
 def judged(evidence: Evidence) -> list[tuple[Passage, list[Claim]]]:

@@ -7,9 +7,7 @@ from torch import Tensor
 
 from bilevel_book.experiments import paper_settings
 from bilevel_book.labels import REPRESENTATION
-from bilevel_book.ledger.claim import Claim, decided
-from bilevel_book.ledger.registry import CONSTRUCTION, OWN_CODE, apart, judge
-from bilevel_book.ledger.words import listed
+from bilevel_book.ledger.claim import CONSTRUCTION, OWN_CODE, Claim, holds_if, listed
 from bilevel_book.methods import SOLVERS
 from bilevel_book.walk import walk
 from bilevel_core.counting import Calls, counting
@@ -33,7 +31,7 @@ class SecondDerivative(Exception):
     """A second derivative was asked for where there is none."""
 
 
-class _Once(torch.autograd.Function):
+class _DifferentiableOnce(torch.autograd.Function):
     """The identity; its gradient may be taken, but not as something to be differentiated again."""
 
     @staticmethod
@@ -51,7 +49,7 @@ class FirstOrderOnly(Quadratic):
     """A quadratic problem whose gradients exist and whose second derivatives raise an error."""
 
     def lower(self, x: Tensor, y: Tensor, batch) -> Tensor:
-        return super().lower(_Once.apply(x), _Once.apply(y), batch)
+        return super().lower(_DifferentiableOnce.apply(x), _DifferentiableOnce.apply(y), batch)
 
 
 @cache
@@ -64,157 +62,101 @@ def needs_second_derivatives(name: str) -> bool:
     return False
 
 
-@judge
-@apart(OWN_CODE)
 def single_loop() -> Claim:
+    text = "FdeHBO has a single loop"
+    measure = "gradients counted in each of the first five steps; a method with an inner loop has an option for it"
     gradients = [calls.gradients for calls in cost("FdeHBO", 5)]
     fixed = len(set(gradients[1:])) == 1 and "inner" not in FdeHBO.__dataclass_fields__
-    return Claim(
-        "FdeHBO has a single loop",
-        "gradients counted in each of the first five steps; a method with an inner loop has an option for it",
-        listed(gradients),
-        decided(fixed),
-    )
+    return Claim(text, measure, listed(gradients), holds_if(fixed), OWN_CODE)
 
 
-@judge
-@apart(CONSTRUCTION)
 def in_the_ball() -> Claim:
     r_v = 0.3
+    measure = f"largest norm of v in 100 noisy steps with radius {r_v}"
     largest = max(state.v.norm().item() for state in walk(Quadratic(noise=3.0), FdeHBO(r_v=r_v), 100))
-    return Claim(
-        "v is kept in a ball",
-        f"largest norm of v in 100 noisy steps with radius {r_v}",
-        f"{largest:.3f}",
-        decided(largest <= r_v),
-    )
+    return Claim("v is kept in a ball", measure, f"{largest:.3f}", holds_if(largest <= r_v), CONSTRUCTION)
 
 
-@judge
-@apart(OWN_CODE)
 def momentum_on_all() -> Claim:
-    problem = Quadratic(noise=1.0)
-    on, off = (walk(problem, FdeHBO(eta=eta), 2)[-1] for eta in (0.5, 1.0))
-    moved = {name: (getattr(on, name) - getattr(off, name)).norm().item() for name in "yvx"}
-    return Claim(
-        "y, v and x all have momentum",
-        "how far each is, after two steps from the same samples, from where it is without momentum",
-        "; ".join(f"{name}: {value:.2g}" for name, value in moved.items()),
-        decided(all(value > 0 for value in moved.values())),
-    )
+    measure = "how far each is, after two steps from the same samples, from where it is without momentum"
+    on, off = (walk(Quadratic(noise=1.0), FdeHBO(eta=eta), 2)[-1] for eta in (0.5, 1.0))
+    moved = {"y": on.y - off.y, "v": on.v - off.v, "x": on.x - off.x}
+    numbers = "; ".join(f"{name}: {by.norm().item():.2g}" for name, by in moved.items())
+    holds = holds_if(all(by.norm() > 0 for by in moved.values()))
+    return Claim("y, v and x all have momentum", measure, numbers, holds, OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
 def first_order_only() -> Claim:
-    calls, needs = cost("FdeHBO")[-1], {name: needs_second_derivatives(name) for name in ("FdeHBO", "FMBO")}
-    return Claim(
-        "FdeHBO computes no second derivative",
+    measure = (
         "products counted in a step, and a run on a loss that raises an error when differentiated twice "
-        "(FMBO, which needs products, must fail there)",
-        f"{calls.Hv} H v and {calls.Jv} J v; "
-        + ", ".join(f"{name} {'fails' if fails else 'runs'}" for name, fails in needs.items()),
-        decided(calls.Hv == calls.Jv == 0 and not needs["FdeHBO"] and needs["FMBO"]),
+        "(FMBO, which needs products, must fail there)"
     )
+    calls, needs = cost("FdeHBO")[-1], {name: needs_second_derivatives(name) for name in ("FdeHBO", "FMBO")}
+    runs = ", ".join(f"{name} {'fails' if fails else 'runs'}" for name, fails in needs.items())
+    holds = holds_if(calls.Hv == calls.Jv == 0 and not needs["FdeHBO"] and needs["FMBO"])
+    return Claim("FdeHBO computes no second derivative", measure, f"{products(calls)}; {runs}", holds, OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
+def products(calls: Calls) -> str:
+    return f"{calls.Hv} H v and {calls.Jv} J v"
+
+
 def few_samples() -> Claim:
+    measure = "batches drawn in each of the first four steps, one draw for all estimators, and one for each"
     shared, three = ([calls.samples for calls in cost("FdeHBO", 4, independent=many)] for many in (False, True))
-    return Claim(
-        "each step uses a fixed number of samples",
-        "batches drawn in each of the first four steps, one draw for all estimators, and one for each",
-        f"{listed(shared)}; {listed(three)}",
-        decided(len(set(shared)) == len(set(three)) == 1),
-    )
+    holds = holds_if(len(set(shared)) == len(set(three)) == 1)
+    numbers = f"{listed(shared)}; {listed(three)}"
+    return Claim("each step uses a fixed number of samples", measure, numbers, holds, OWN_CODE)
 
 
 _ONE_PRODUCT = "counted; recursive momentum asks at two points. The number is fixed, so no order changes"
 
 
-@judge
 def one_product(method: str) -> Claim:
     calls = cost(method)[-1]
-    return Claim(
-        f"{method} makes one product a step",
-        _ONE_PRODUCT,
-        f"{calls.Hv} H v and {calls.Jv} J v",
-        decided(calls.Hv == 1),
-    )
+    return Claim(f"{method} makes one product a step", _ONE_PRODUCT, products(calls), holds_if(calls.Hv == 1))
 
 
-@judge
 def one_product_in_differences() -> Claim:
     """FdeHBO has differences of gradients where FMBO has products."""
-    calls, products = cost("FdeHBO")[-1], cost("FMBO")[-1]
-    return Claim(
-        "FdeHBO makes one product a step",
-        _ONE_PRODUCT,
-        f"{calls.gradients} gradients, which stand for {products.Hv} H v and {products.Jv} J v and "
-        f"{products.gradients} plain gradients",
-        decided(products.Hv + products.Jv == 1),
-    )
+    calls, exact = cost("FdeHBO")[-1], cost("FMBO")[-1]
+    numbers = f"{calls.gradients} gradients, which stand for {products(exact)} and {exact.gradients} plain gradients"
+    return Claim("FdeHBO makes one product a step", _ONE_PRODUCT, numbers, holds_if(exact.Hv + exact.Jv == 1))
 
 
-@judge
-@apart(OWN_CODE)
 def others_have_a_subloop() -> Claim:
+    text = "earlier momentum methods make more products the more accurate they are, FMBO does not"
     lengths = (3, 6, 12)
-    mrbo = [cost("MRBO", Q=Q)[-1].Hv for Q in lengths]
-    fmbo = cost("FMBO")[-1].Hv
-    return Claim(
-        "earlier momentum methods make more products the more accurate they are, FMBO does not",
-        f"H v counted in a step: MRBO with a series of {', '.join(map(str, lengths))} terms, and FMBO",
-        f"{listed(mrbo)}; {fmbo}",
-        decided(mrbo == sorted(set(mrbo)) and fmbo < mrbo[0]),
-    )
+    measure = f"H v counted in a step: MRBO with a series of {listed(lengths)} terms, and FMBO"
+    mrbo, fmbo = [cost("MRBO", Q=Q)[-1].Hv for Q in lengths], cost("FMBO")[-1].Hv
+    holds = holds_if(mrbo == sorted(set(mrbo)) and fmbo < mrbo[0])
+    return Claim(text, measure, f"{listed(mrbo)}; {fmbo}", holds, OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
 def others_need_products() -> Claim:
+    text = "the earlier methods with this complexity need products"
+    measure = "H v and J v counted in a step, with the defaults of the library"
     counts = {name: cost(name)[-1] for name in ("MRBO", "SUSTAIN", "VRBO")}
-    return Claim(
-        "the earlier methods with this complexity need products",
-        "H v and J v counted in a step, with the defaults of the library",
-        "; ".join(f"{name}: {calls.Hv} and {calls.Jv}" for name, calls in counts.items()),
-        decided(all(calls.Hv + calls.Jv > 0 for calls in counts.values())),
-    )
+    numbers = "; ".join(f"{name}: {calls.Hv} and {calls.Jv}" for name, calls in counts.items())
+    return Claim(text, measure, numbers, holds_if(all(c.Hv + c.Jv > 0 for c in counts.values())), OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
 def free_of_products(method: str) -> Claim:
+    measure = "products counted in a step, and a run on a loss that raises an error when differentiated twice"
     calls = cost(method)[-1]
-    return Claim(
-        f"{method}: free of Hessians and Jacobians",
-        "products counted in a step, and a run on a loss that raises an error when differentiated twice",
-        f"{calls.Hv} H v and {calls.Jv} J v",
-        decided(calls.Hv == calls.Jv == 0 and not needs_second_derivatives(method)),
-    )
+    holds = holds_if(calls.Hv == calls.Jv == 0 and not needs_second_derivatives(method))
+    return Claim(f"{method}: free of Hessians and Jacobians", measure, products(calls), holds, OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
 def batch_of_order_one(method: str) -> Claim:
     drawn = [calls.samples for calls in cost(method, 4)[1:]]
-    return Claim(
-        f"{method}: batch of order one",
-        "batches drawn in steps two to four",
-        listed(drawn),
-        decided(len(set(drawn)) == 1),
-    )
+    holds, measure = holds_if(len(set(drawn)) == 1), "batches drawn in steps two to four"
+    return Claim(f"{method}: batch of order one", measure, listed(drawn), holds, OWN_CODE)
 
 
-@judge
-@apart(OWN_CODE)
 def loops(method: str, count: int) -> Claim:
     """Two where y gets several steps for one of x."""
+    measure = "steps of the lower level for one of the upper, as run in the first experiment"
     inner = paper_settings(REPRESENTATION, method).get("inner", 1)
-    return Claim(
-        f"{method}: loops per iteration {count}",
-        "steps of the lower level for one of the upper, as run in the first experiment",
-        f"{inner}",
-        decided((1 if inner == 1 else 2) == count),
-    )
+    holds = holds_if((1 if inner == 1 else 2) == count)
+    return Claim(f"{method}: loops per iteration {count}", measure, f"{inner}", holds, OWN_CODE)

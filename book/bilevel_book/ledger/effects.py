@@ -10,8 +10,7 @@ import pandas as pd
 from bilevel_book.experiments import sweep
 from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, REPRESENTATION, select
-from bilevel_book.ledger.registry import Registry
-from bilevel_book.ledger.words import shown as formula
+from bilevel_book.ledger.values import formula
 from bilevel_book.released.stored import curve
 from bilevel_book.stored import SIZE
 from bilevel_book.verdicts.comparison import Pairs
@@ -20,7 +19,6 @@ from bilevel_book.verdicts.paired import against
 
 Lines = tuple[str, ...]
 UNITS = {"step": "steps", "seconds": "s"}
-effect = Registry("effect")  # returns lines
 
 
 def compared(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: str) -> str:
@@ -37,8 +35,8 @@ def compared(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: 
 
 def in_words(read: pd.DataFrame, budget: str = "") -> str:
     """A row with the changed setting, a row with the unchanged one, a column for each seed; inf: that run diverged."""
-    n, parts = read.shape[1], [_mean(row) for row in read.to_numpy()]
-    numbers, seeds = " instead of ".join(parts), "one seed" if n == 1 else f"{n} seeds"
+    n, numbers = read.shape[1], " instead of ".join(map(_mean, read.to_numpy()))
+    seeds = "one seed" if n == 1 else f"{n} seeds"
     if n > 1 and np.isfinite(read.to_numpy()).all():
         row = against(read, read.index[1]).iloc[0]
         numbers += f": {row.low:.2f} to {row.high:.2f} times"
@@ -67,22 +65,19 @@ def against_main(
 # Hyper-representation
 
 
-@effect
 def of_fdehbo(
     representation: pd.DataFrame, labels: list[str], group: str = "ablations", base: str = "as in the paper"
 ) -> Lines:
     """FdeHBO, at equal steps."""
-    unchanged, *others = (select(representation, REPRESENTATION, group, name) for name in (base, *labels))
-    return lines(unchanged, dict(zip(labels, others, strict=True)), "upper_loss", "step")
+    others = {name: select(representation, REPRESENTATION, group, name) for name in labels}
+    return lines(select(representation, REPRESENTATION, group, base), others, "upper_loss", "step")
 
 
-@effect
 def of_rival(representation: pd.DataFrame, method: str, labels: list[str]) -> Lines:
     """Other readings of a rival, against the one in the main comparison, at the same second."""
     return against_main(representation, REPRESENTATION, method, "rivals", labels, "upper_loss")
 
 
-@effect
 def of_held_out(representation: pd.DataFrame) -> Lines:
     """FdeHBO when a part of the training file is held out."""
     base, split = (select(representation, REPRESENTATION, group, "FdeHBO") for group in ("main", "held_out"))
@@ -90,7 +85,6 @@ def of_held_out(representation: pd.DataFrame) -> Lines:
     return (*told, f"accuracy on images never used {mean_and_range(split.groupby('seed').test_accuracy.last())}")
 
 
-@effect
 def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Lines:
     last = select(representation, REPRESENTATION, "main", *methods).groupby("label").last()  # the same on every seed
     each = 1000 * last.seconds / last.gradients
@@ -100,21 +94,17 @@ def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Line
 # Hyper-cleaning
 
 
-@effect
 def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
     """FMBO, at equal steps; `shown` puts a label into words."""
-    base, *others = (select(cleaning, CLEANING, "momentum", name) for name in ("main comparison", *labels))
-    names = [shown.format(name) for name in labels]
-    return lines(base, dict(zip(names, others, strict=True)), "train_loss", "step")
+    others = {shown.format(name): select(cleaning, CLEANING, "momentum", name) for name in labels}
+    return lines(select(cleaning, CLEANING, "momentum", "main comparison"), others, "train_loss", "step")
 
 
-@effect
 def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
     """A method against itself in the main comparison, at the same second."""
     return against_main(cleaning, CLEANING, method, group, labels, "train_loss")
 
 
-@effect
 def decay_when_tuned(methods: list[str]) -> Lines:
     """The eta that the protocol's tuning chose."""
     runs = sweep(CLEANING, SIZE, ["tuned"], methods)
@@ -127,33 +117,28 @@ def ends(cleaning: pd.DataFrame, group: str, name: str, column: str) -> pd.Serie
     return select(cleaning, CLEANING, group, name).groupby("seed")[column].last()
 
 
-@effect
 def of_the_draws(cleaning: pd.DataFrame) -> Lines:
     last = ends(cleaning, "main", "FMBO", "train_loss")
     return (f"training loss of FMBO over {len(last)} draws of labels, batches and start: {mean_and_range(last)}",)
 
 
-@effect
 def how_well_cleaned(cleaning: pd.DataFrame, group: str, label: str, shown: str) -> Lines:
     auc, accuracy = (ends(cleaning, group, label, column) for column in ("auc", "test_accuracy"))
     wrong = f"AUC of telling wrong labels {mean_and_range(auc)}"
     return (f"{shown}: {wrong}, test accuracy {mean_and_range(accuracy)}",)
 
 
-@effect
 def without_cleaning(cleaning: pd.DataFrame, label: str, shown: str) -> Lines:
     """A classifier fitted to weights that do not move."""
     accuracy = ends(cleaning, "bounds", label, "test_accuracy")
     return (f"a classifier fitted with {shown}: test accuracy {mean_and_range(accuracy)}",)
 
 
-@effect
 def steps_in_that_time(cleaning: pd.DataFrame, methods: list[str]) -> Lines:
     steps = select(cleaning, CLEANING, "main", *methods).groupby(["label", "seed"]).step.max().groupby("label").mean()
     return tuple(f"{method}: {steps[method]:.0f} steps in that time" for method in methods)
 
 
-@effect
 def of_released(group: str, column: str, labels: list[str]) -> Lines:
     """stocBiO with one defect of released code switched on (Chapter 11).
 

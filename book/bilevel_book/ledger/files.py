@@ -1,49 +1,31 @@
-"""The ledgers' files: a list of sections, and entries whose keys are all known. A line break in a text is a blank."""
+"""The ledgers' files: TOML with a list of entries for each section. A line break in a text is a blank.
 
+Entries call functions of this package by name. A parameter that is named as a field of `Evidence` gets that field, so
+that the first line of a function says what it looks at; the other arguments stand in the file.
+"""
+
+import inspect
 import tomllib
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bilevel_book.experiments.files import at
+
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """All entries, in the order of the file, each with the name of its section."""
+    content = _without_line_breaks(tomllib.loads(path.read_text(encoding="utf-8")))
+    return [{"section": section} | entry for section, entries in content.items() for entry in entries]
 
 
-def read(path: Path, kind: str, keys: dict[str, type], optional: dict[str, type]) -> tuple[tuple[str, ...], list[dict]]:
-    """The sections and the entries `[[kind]]`, each with all of `keys`, the first of which names it."""
-    with at(path.name):
-        file = tomllib.loads(path.read_text())
-    if set(file) != {"sections", kind}:
-        raise ValueError(f"{path.name} has {', '.join(file)} at its top; it must have sections and {kind}")
-    name, sections = next(iter(keys)), tuple(file["sections"])
-    entries = [_folded(entry) for entry in file[kind]]
-    for number, entry in enumerate(entries, 1):
-        _check(f"{path.name}, {entry.get(name, f'{kind} {number}')}", entry, keys, optional)
-        if entry["section"] not in sections:
-            raise ValueError(
-                f"{path.name}, {entry[name]}, section: no section {entry['section']!r}; there are {', '.join(sections)}"
-            )
-    for given, count in Counter(entry[name] for entry in entries).items():
-        if count > 1:
-            raise ValueError(f"{path.name}, {given}, {name}: {count} entries have it")
-    return sections, entries
-
-
-def _check(where: str, entry: dict[str, Any], keys: dict[str, type], optional: dict[str, type]) -> None:
-    for key in keys:
-        if key not in entry:
-            raise ValueError(f"{where}, {key}: it is missing")
-    known = keys | optional
-    for key, given in entry.items():
-        if key not in known:
-            raise ValueError(f"{where}, {key}: no such key; there are {', '.join(known)}")
-        if not isinstance(given, known[key]):
-            raise ValueError(f"{where}, {key}: must be a {known[key].__name__}, got {given!r}")
-
-
-def _folded(given: Any) -> Any:
-    """Texts on one line."""
+def _without_line_breaks(given: Any) -> Any:
     if isinstance(given, dict):
-        return {key: _folded(part) for key, part in given.items()}
+        return {key: _without_line_breaks(part) for key, part in given.items()}
     if isinstance(given, list):
-        return [_folded(part) for part in given]
+        return [_without_line_breaks(part) for part in given]
     return given.strip("\n").replace("\n", " ") if isinstance(given, str) else given
+
+
+def call(function: Callable[..., Any], tables: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+    """The function with what the file gives it and with those tables, fields of `Evidence`, that it names."""
+    wanted = inspect.signature(function).parameters
+    return function(*arguments, **options, **{name: table for name, table in tables.items() if name in wanted})

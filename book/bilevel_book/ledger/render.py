@@ -4,8 +4,9 @@ import re
 
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
-from bilevel_book.ledger.claim import Claim, Verdict
+from bilevel_book.ledger.claim import Claim
 from bilevel_book.ledger.claims import Passage, different, tally
+from bilevel_book.verdicts import Verdict
 
 
 def badge(word: str) -> str:
@@ -25,7 +26,7 @@ def anchor(name: str, kind: str = "claim") -> str:
 
 def of_claim(passage: Passage, number: int) -> str:
     """The anchor of one claim of a passage."""
-    return anchor(f"{passage.id} {passage.names[number]}")
+    return anchor(f"{passage.id} {passage.judges[number].name}")
 
 
 APART = "not counted"
@@ -81,7 +82,7 @@ MEASURED = ("not measured", "measured")
 
 
 def measured(choice: Choice) -> str:
-    return MEASURED[bool(choice.effect)]
+    return MEASURED[bool(choice.effects)]
 
 
 def choices_by_effect(choices: list[Choice]) -> str:
@@ -97,8 +98,8 @@ def choice_card(choice: Choice) -> str:
     """What is open, the value, the reason, the effect."""
     parts = [f"({anchor(choice.what, 'choice')})=\n**{choice.what}** {badge(measured(choice))}"]
     parts.append(f"*Here:* {choice.value}.\\\n*Because:* {choice.why}.")
-    if choice.effect:
-        parts.append("\n".join(f"- {line}" for line in choice.effect))
+    if choice.effects:
+        parts.append("\n".join(f"- {line}" for line in choice.effects))
     if choice.chapters:
         parts.append(f"See {', '.join(chapter(number) for number in choice.chapters)}.")
     return "\n\n".join(parts)

@@ -1,12 +1,12 @@
 """Sentences of the paper about its figures, judged by the rules of the protocol, on each of its two tracks."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bilevel_book.ledger.claim import Claim
-from bilevel_book.ledger.registry import TUNED, apart, judge
+from bilevel_book.ledger.claim import TUNED, Claim
 from bilevel_book.verdicts.comparison import Sentence
 from bilevel_book.verdicts.deciding import MARGIN, Verdict
 from bilevel_book.verdicts.measures import AXES
@@ -26,15 +26,12 @@ NOT_ALIKE = dict.fromkeys((Verdict.HOLDS, Verdict.FAILS), "differs")
 WORDS: dict[str, dict[Verdict, str]] = {"ahead": {}, "alike": {}, "differs": NOT_ALIKE}  # on one of several rivals
 
 
-@judge
 def as_stated(case: Callable[[str], Case], sentence: str) -> Claim:
     return ruling(case(sentence), "stated")
 
 
-@judge
-@apart(TUNED)
 def tuned_alike(case: Callable[[str], Case], sentence: str) -> Claim:
-    return ruling(case(sentence), "tuned")
+    return replace(ruling(case(sentence), "tuned"), apart=TUNED)
 
 
 def ruling(case: Case, track: str) -> Claim:
