@@ -26,7 +26,7 @@ from torch.autograd import Function
 
 from bilevel_core.checkpoint import Checkpoint
 from bilevel_core.checks import POSITIVE
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, seeded, whole
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, seeded, full_samples
 
 T = TypeVar("T")
 D = TypeVar("D", bound=tuple[Tensor, ...])
@@ -115,7 +115,7 @@ class Distributed(BilevelProblem):
         return dict(zip(numbers, means.tolist(), strict=True))
 
     def full(self) -> Samples:
-        samples = whole(self.on_this_rank)
+        samples = full_samples(self.on_this_rank)
         _agree("the sizes of all data", [self.on_this_rank.size(batch) for batch in samples])
         return samples
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.directions import Loss, losses
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, whole
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, full_samples
 
 
 class Hypergradient(NamedTuple):
@@ -57,7 +57,7 @@ def hypergradient(
     check_vector("x", x)
     check_vector("y", y)
     tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
-    samples = whole(problem) if samples is None else samples
+    samples = full_samples(problem) if samples is None else samples
 
     f, g = losses(problem, x, samples)
     y = solve_lower(g, y.detach(), tol, max_steps)
@@ -136,7 +136,7 @@ class Objective:
         self, problem: BilevelProblem, samples: Samples | None = None, tol: float | None = None, max_steps: int = 200
     ):
         check_problem(problem, seed=0)
-        self.problem, self.samples = problem, whole(problem) if samples is None else samples
+        self.problem, self.samples = problem, full_samples(problem) if samples is None else samples
         self.tol, self.max_steps = tol, max_steps
         self.y: Tensor | None = None
         self.v: Tensor | None = None

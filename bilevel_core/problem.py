@@ -29,21 +29,17 @@ class BilevelProblem(ABC):
     instead of `upper` and `lower`: that part is then computed once for all y that a method looks at.
     """
 
-    # Whether much of the lower loss depends on x alone (the features of a network), so that finite differences in y
-    # should compute that part once and vectorise the rest over y. Where little does, one y after the other is faster.
-    shares_x: bool = True
-
     # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
     x_blocks: tuple[int, ...] | None = None
 
     def __init_subclass__(cls) -> None:
         """A class gives f (and g) as `upper` or as `upper_at`; the other one is made here, also if a parent has one."""
         for name in ("upper", "lower"):
-            whole, partial = name in vars(cls), vars(cls).get(f"{name}_at")
-            if whole and partial is None:
+            loss, loss_at = vars(cls).get(name), vars(cls).get(f"{name}_at")
+            if loss is not None and loss_at is None:
                 setattr(cls, f"{name}_at", vars(BilevelProblem)[f"{name}_at"])
-            elif partial is not None and not whole:
-                setattr(cls, name, _whole(name, partial))
+            elif loss_at is not None and loss is None:
+                setattr(cls, name, _from_partial(name, loss_at))
 
     @abstractmethod
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -88,22 +84,37 @@ class BilevelProblem(ABC):
         """How many data points `batch` holds, for counting samples."""
         return 1
 
+    def state_dict(self) -> dict[str, Any]:
+        """What a problem that changes as it is used needs in a checkpoint: tensors and numbers; by default nothing."""
+        return {}
 
-def _whole(name: str, at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Callable[..., Tensor]:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up what `state_dict` returned, when a run is resumed."""
+
+    def local(self) -> "BilevelProblem":
+        """The problem of this process alone, whose directions `average` joins; by default the problem itself."""
+        return self
+
+    def average(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The mean of each tensor over all processes; by default there is one process."""
+        return tensors
+
+
+def _from_partial(name: str, loss_at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Callable[..., Tensor]:
     def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:
-        return at(self, x, batch)(y)
+        return loss_at(self, x, batch)(y)
 
     loss.__name__ = name
     return loss
 
 
 def seeded(seed: int) -> torch.Generator:
-    """A generator with that seed: a whole number of at least 0, one of numpy's too."""
+    """A generator with that seed."""
     SEED.check(seed=seed)
     return torch.Generator().manual_seed(int(seed))
 
 
-def whole(problem: BilevelProblem) -> Samples:
+def full_samples(problem: BilevelProblem) -> Samples:
     """`problem.full()`; ValueError where it is the inherited draw and draws differ, for then it is not all the data."""
     if type(problem).full is BilevelProblem.full:
         x, y = problem.start(seeded(0))
@@ -151,26 +162,36 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     """Raise ValueError for anything in `problem` that would spoil a run, before it starts.
 
     Both losses are taken at the start with their gradients, which must be finite. g must depend on y, f on x or y, and
-    one of them on x; a g without x is allowed: then grad Phi is grad_x f alone. All of it is done twice and must come
-    out the same, unless the problem has `load_state_dict`, which says that it changes as it is used.
+    one of them on x; a g without x is allowed: then grad Phi is grad_x f alone. A second call, by `upper_at` and
+    `lower_at`, must return the same, unless the problem has a `state_dict`, which says that it changes as it is used.
     """
     if not isinstance(problem, BilevelProblem):
         raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__} {problem!r}")
     if torch.is_inference_mode_enabled():
         raise ValueError("methods take gradients, which torch.inference_mode() forbids; torch.no_grad() does no harm")
-    first = _at_the_start(problem, seed)
-    again = first if hasattr(problem, "load_state_dict") else _at_the_start(problem, seed, "_at")
+    for name, value in vars(problem).items():
+        if callable(vars(BilevelProblem).get(name)) and not callable(value):
+            raise ValueError(f"{name} is a method of BilevelProblem, got {value!r}: give your attribute another name")
+    first = _evaluate_at_start(problem, seed, problem.upper, problem.lower)
+    if problem.state_dict():
+        return
+    second = _evaluate_at_start(
+        problem, seed, lambda x, y, batch: problem.upper_at(x, batch)(y), lambda x, y, batch: problem.lower_at(x, batch)(y)
+    )
     for name, one in first.items():
-        two, small = again[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
-        if one.shape != two.shape or torch.linalg.vector_norm(one - two) > small:
+        two, rounding = second[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
+        if one.shape != two.shape or torch.linalg.vector_norm(one - two) > rounding:
             raise ValueError(
-                f"{name} is another the second time, with the same seed: it (or sample) uses randomness other than its "
-                f"generator, as dropout does, or it remembers something, or {name}_at is not the same function"
+                f"{name} returned a different value on a second call with the same seed: it (or sample) uses randomness "
+                f"other than its generator, as dropout does, or it keeps a state, or {name}_at is another function"
             )
 
 
-def _at_the_start(problem: BilevelProblem, seed: int, form: str = "") -> dict[str, Tensor]:
-    """(x_0, y_0), and f and g there with their gradients; `form` "_at" asks `upper_at` and `lower_at` for them."""
+Loss = Callable[[Tensor, Tensor, Any], Tensor]
+
+
+def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> dict[str, Tensor]:
+    """(x_0, y_0), and f and g there with their gradients, each as one vector."""
     points = problem.start(seeded(seed))
     try:
         x, y = points
@@ -184,25 +205,25 @@ def _at_the_start(problem: BilevelProblem, seed: int, form: str = "") -> dict[st
     if not isinstance(samples, Samples):
         raise ValueError(f"sample must return Samples(upper=..., lower=...), got {_described(samples)}")
     x, y = x.detach().clone().requires_grad_(), y.detach().clone().requires_grad_()
-    found, by_x = {"start": torch.cat((x, y)).detach()}, False
-    for name, batch in samples._asdict().items():
+    found, depends_on_x = {"start": torch.cat((x, y)).detach()}, False
+    for name, loss, batch in (("upper", upper, samples.upper), ("lower", lower, samples.lower)):
         tensors = [t for t in tree_leaves((x, y, batch)) if isinstance(t, Tensor) and not t.is_inference()]
-        versions, loss = [t._version for t in tensors], getattr(problem, name + form)
+        versions = [t._version for t in tensors]
         with torch.enable_grad():
-            value = check_scalar(name, loss(x, batch)(y) if form else loss(x, y, batch), graph=True)
+            value = check_scalar(name, loss(x, y, batch), graph=True)
         if versions != [t._version for t in tensors]:
             raise ValueError(f"{name} edits its batch, x or y in place, and will be asked there again: edit a copy")
-        slopes = torch.autograd.grad(value, (x, y), allow_unused=True)
-        if slopes[1] is None and (name == "lower" or slopes[0] is None):
+        in_x, in_y = torch.autograd.grad(value, (x, y), allow_unused=True)
+        if in_y is None and (name == "lower" or in_x is None):
             raise ValueError(f"{name} does not depend on {'y' if name == 'lower' else 'x or y'}{UNSEEN}")
-        by_x |= slopes[0] is not None
-        found[name] = torch.cat([value.detach()[None], *(slope for slope in slopes if slope is not None)])
+        depends_on_x |= in_x is not None
+        found[name] = torch.cat([value.detach()[None], *(slope for slope in (in_x, in_y) if slope is not None)])
         if not found[name].isfinite().all():
             what = f"the gradient of {name} is not finite" if value.isfinite() else f"{name} is {value.item()}"
             finite = all(t.isfinite().all() for t in tensors)
             cause = "0 / 0, log 0, labels that are all ignored (-100)?" if finite else "its batch is not finite"
             raise ValueError(f"{what} at the start: {cause}")
-    if not by_x:
+    if not depends_on_x:
         raise ValueError(f"neither upper nor lower depends on x{UNSEEN}")
     return found
 
@@ -210,5 +231,5 @@ def _at_the_start(problem: BilevelProblem, seed: int, form: str = "") -> dict[st
 UNSEEN = " as far as torch sees; cut off by .detach(), .item(), numpy, torch.tensor(...), no_grad, inference_mode?"
 
 
-def _described(thing: object) -> str:
-    return f"shape {tuple(thing.shape)}, {thing.dtype}" if isinstance(thing, Tensor) else repr(thing)
+def _described(value: object) -> str:
+    return f"shape {tuple(value.shape)}, {value.dtype}" if isinstance(value, Tensor) else repr(value)

@@ -19,7 +19,7 @@ from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
 from bilevel_core.checks import COUNT, Allowed
 from bilevel_core.counting import Calls, counting
 from bilevel_core.diagnosis import Seen, cold, warnings
-from bilevel_core.problem import BilevelProblem, whole
+from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.refitting import refit as cold_start
 from bilevel_core.results import Result, Results, Row
 from bilevel_core.solvers import SOLVERS
@@ -76,7 +76,7 @@ def run(
     solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
     if refit:
-        whole(problem)  # or the refit would fail after all the work
+        full_samples(problem)  # or the refit would fail after all the work
     if checkpoint is not None:
         execution.open(Path(checkpoint))
     return execution.until_the_end(progress, refit)

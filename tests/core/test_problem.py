@@ -86,7 +86,7 @@ class Growing(Quadratic):
 
 def test_a_small_error_of_rounding_is_not_randomness():
     check_problem(Growing(1e-12), 0)
-    with pytest.raises(ValueError, match="lower is another the second time"):
+    with pytest.raises(ValueError, match="lower returned a different value on a second call"):
         check_problem(Growing(1e-6), 0)
 
 

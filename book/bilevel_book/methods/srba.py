@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.directions import Point, exact_at
-from bilevel_core.problem import BilevelProblem, whole
+from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.schedules import Step
 from bilevel_core.solvers.base import COUNT, POSITIVE, UNIT, Solver, State, draw, method, option, recursive_momentum
 from bilevel_core.solvers.fmbo import MomentumState
@@ -38,7 +38,7 @@ class _Refreshed(Solver[MomentumState]):
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> MomentumState:
         state = super().init(problem, seed, **points)
-        whole(problem)  # refuses one draw that would stand for all the data
+        full_samples(problem)  # refuses one draw that would stand for all the data
         return state
 
     def remember(self, state: State) -> MomentumState:
