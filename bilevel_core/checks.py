@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 
 class Allowed(NamedTuple):
-    """A condition, in words and as a test."""
+    """A condition, in words and as a test, and whether a schedule, whose values meet it, is allowed too."""
 
     words: str
     test: Callable[[Any], bool]
+    schedule: bool = False
 
     def check(self, **given: Any) -> None:
         """Raise ValueError for the first of these values that does not meet it."""
@@ -20,7 +21,11 @@ class Allowed(NamedTuple):
 
     def or_none(self) -> "Allowed":
         """The same of a value that need not be given."""
-        return Allowed(self.words, lambda value: value is None or self.test(value))
+        return self._replace(test=lambda value: value is None or self.test(value))
+
+    def or_schedule(self) -> "Allowed":
+        """The same of an option that may change with t."""
+        return self._replace(schedule=True)
 
 
 def is_number(value: object) -> bool:
@@ -28,16 +33,17 @@ def is_number(value: object) -> bool:
     return type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
 
 
-def is_whole(value: object) -> bool:
-    """Whether a value is a whole number, one of numpy's too."""
+def is_integer(value: object) -> bool:
+    """Whether a value is an integer, one of numpy's too."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 FINITE = Allowed("a finite number", lambda value: is_number(value) and math.isfinite(value))
 POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
+STEP = POSITIVE.or_schedule()
 UNIT = Allowed("a number in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
 SHARE = Allowed("a number in [0, 1)", lambda value: is_number(value) and 0 <= value < 1)
 RADIUS = Allowed("a positive number (inf: no projection)", lambda value: is_number(value) and value > 0)
-COUNT = Allowed("a whole number of at least 1", lambda value: is_whole(value) and value >= 1)
-SEED = Allowed("a whole number of at least 0 and below 2**64", lambda value: is_whole(value) and 0 <= value < 2**64)
+COUNT = Allowed("a whole number of at least 1", lambda value: is_integer(value) and value >= 1)
+SEED = Allowed("a whole number of at least 0 and below 2**64", lambda value: is_integer(value) and 0 <= value < 2**64)
 SWITCH = Allowed("True or False", lambda value: isinstance(value, bool))

@@ -8,13 +8,12 @@ the inner product  <a, b> = (1 / W) sum_r <a_r, b_r>  of what the ranks hold, to
 take the mean over them are adjoint: the backward pass of each is the other.
 
 A loss costs a message of one number, a derivative one of dim x or dim y numbers. The three directions of a step are
-linear in the losses: they travel together, in one message (`directions.exact_at`, `directions.finite_difference_at`).
+linear in the losses: they travel together, in one message for each point (`directions.directions`).
 """
 
 import os
 from collections.abc import Callable
 from datetime import timedelta
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,10 +25,9 @@ from torch.autograd import Function
 
 from bilevel_core.checkpoint import Checkpoint
 from bilevel_core.checks import POSITIVE
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, seeded, full_samples
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, full_samples, seeded
 
 T = TypeVar("T")
-D = TypeVar("D", bound=tuple[Tensor, ...])
 
 
 def together(timeout: float = 60.0) -> tuple[int, int]:
@@ -73,13 +71,12 @@ class Distributed(BilevelProblem):
     """
 
     checkpoint = _OneFile
-    shares_x = False  # messages cannot be vectorised; the directions are, where the part of a rank wants it
 
     def __init__(self, problem: BilevelProblem):
         check_problem(problem, seed=0)
-        if hasattr(problem, "load_state_dict"):
+        if problem.state_dict():
             name = type(problem).__name__
-            raise ValueError(f"{name} changes as it is used (load_state_dict): rank 0 cannot save that of the others")
+            raise ValueError(f"{name} changes as it is used (state_dict): rank 0 cannot save that of the others")
         self.rank, self.ranks = together()
         self.on_this_rank, self.x_blocks = problem, problem.x_blocks
         self.messages = self.numbers = 0
@@ -130,11 +127,11 @@ class Distributed(BilevelProblem):
         parts = (joined / self.ranks).split([tensor.numel() for tensor in tensors])
         return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
 
-    def mean_directions(self, directions_at: Callable[..., list[D]], *given: Any) -> list[D]:
-        """The directions on the part of this rank, and their mean: that of all, since they are linear in the losses."""
-        found = directions_at(self.on_this_rank, *given)
-        means = iter(self.mean(*chain(*found)))
-        return [type(each)(*islice(means, len(each))) for each in found]
+    def local(self) -> BilevelProblem:
+        return self.on_this_rank
+
+    def average(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(self.mean(*tensors))
 
 
 class _Copy(Function):

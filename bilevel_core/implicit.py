@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import Loss, losses
+from bilevel_core.losses import Loss, losses
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, full_samples
 
 
@@ -76,10 +76,10 @@ def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
             return y
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
         accuracy = max(tol, min(0.1, norm(g_y).item()))
-        towards = conjugate_gradients(partial(g.hessian_vector, y), g_y, accuracy)
-        value, slope, step = g(y), (g_y @ towards).item(), 1.0
+        step_to_solution = conjugate_gradients(partial(g.hessian_vector, y), g_y, accuracy)
+        value, slope, step = g(y), (g_y @ step_to_solution).item(), 1.0
         while True:
-            y_new = y - step * towards
+            y_new = y - step * step_to_solution
             value_new, g_y_new = g(y_new), g.grad_y(y_new, keep=True)
             # Close to y* g is flat to rounding, so a smaller gradient is progress too.
             if value_new <= value - 1e-4 * step * slope or norm(g_y_new) <= 0.5 * norm(g_y):

@@ -37,8 +37,6 @@ class Modules(BilevelProblem):
     memory, unless `keep` is False.
     """
 
-    shares_x = False  # `lower_at` computes the features once, and a head at a time is faster than three at once
-
     def __init__(
         self,
         outer: nn.Module,

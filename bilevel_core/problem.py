@@ -15,6 +15,9 @@ from torch.utils._pytree import tree_leaves
 from bilevel_core.checks import SEED
 
 
+Loss = Callable[..., Tensor]  # of x, y and a batch
+
+
 class Samples(NamedTuple):
     """One draw: a batch for the upper loss f and a batch for the lower loss g (any objects)."""
 
@@ -90,6 +93,10 @@ class BilevelProblem(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` returned, when a run is resumed."""
+        if state:
+            raise ValueError(
+                f"{type(self).__name__} has nothing to load, got {', '.join(state)}: write load_state_dict"
+            )
 
     def local(self) -> "BilevelProblem":
         """The problem of this process alone, whose directions `average` joins; by default the problem itself."""
@@ -100,7 +107,7 @@ class BilevelProblem(ABC):
         return tensors
 
 
-def _from_partial(name: str, loss_at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Callable[..., Tensor]:
+def _from_partial(name: str, loss_at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Loss:
     def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         return loss_at(self, x, batch)(y)
 
@@ -176,18 +183,19 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     if problem.state_dict():
         return
     second = _evaluate_at_start(
-        problem, seed, lambda x, y, batch: problem.upper_at(x, batch)(y), lambda x, y, batch: problem.lower_at(x, batch)(y)
+        problem,
+        seed,
+        lambda x, y, batch: problem.upper_at(x, batch)(y),
+        lambda x, y, batch: problem.lower_at(x, batch)(y),
     )
     for name, one in first.items():
         two, rounding = second[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
         if one.shape != two.shape or torch.linalg.vector_norm(one - two) > rounding:
             raise ValueError(
-                f"{name} returned a different value on a second call with the same seed: it (or sample) uses randomness "
-                f"other than its generator, as dropout does, or it keeps a state, or {name}_at is another function"
+                f"{name} returned a different value on a second call with the same seed: it (or sample) uses "
+                "randomness other than its generator, as dropout does, or it keeps a state, or "
+                f"{name}_at is another function"
             )
-
-
-Loss = Callable[[Tensor, Tensor, Any], Tensor]
 
 
 def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> dict[str, Tensor]:

@@ -34,8 +34,6 @@ class Quadratic(BilevelProblem):
     that H and J are noisy and g stays strongly convex, and linear terms noise * n with n standard normal are added.
     """
 
-    shares_x = False
-
     def __init__(
         self,
         dim_x: int = 5,
@@ -129,8 +127,6 @@ class Valley(BilevelProblem):
     and it is known too: they see H v as cosh(y) sinh(delta v) / delta. A draw adds noise * n y to each loss, n standard
     normal. With c = 0 the upper loss depends on y alone, as in data hyper-cleaning.
     """
-
-    shares_x = False
 
     def __init__(
         self,

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from bilevel_core.checks import COUNT
 from bilevel_core.counting import counting
-from bilevel_core.directions import lower_loss
-from bilevel_core.problem import BilevelProblem, check_problem, check_vector, seeded, full_samples
+from bilevel_core.losses import lower_loss
+from bilevel_core.problem import BilevelProblem, check_problem, check_vector, full_samples, seeded
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,11 @@ def refit(
     if not 0 < goal < 1:
         raise ValueError(f"tolerance is relative to the first gradient and must lie between 0 and 1, got {tolerance}")
     y = y.detach().clone()
-    g, norm, steps = lower_loss(problem, x, full_samples(problem).lower, fixed=True), torch.linalg.vector_norm, max_steps
+    g, norm, steps = (
+        lower_loss(problem, x, full_samples(problem).lower, needs_grad_x=False),
+        torch.linalg.vector_norm,
+        max_steps,
+    )
     with counting() as calls:
         slope = g.grad_y(y.clone())
         first, anchor = norm(slope).item(), None

@@ -71,7 +71,7 @@ def run(
     named.or_none().check(best=best)
     beside.or_none().check(patience=patience)
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
-    if seconds is not None and hasattr(problem, "on_this_rank"):
+    if seconds is not None and isinstance(problem, BilevelProblem) and problem.local() is not problem:
         raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
     solver = _solver(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
@@ -245,8 +245,7 @@ class _Execution:
         """All that is needed to go on from here; of a problem that changes, a copy."""
         saved = {name: getattr(self, name) for name in ("diverged", "cpu", "wall", "counted", "columns")}
         saved |= {"state": leaves(self.state), "best": (self.best[0], leaves(self.best[1])), "limit": self.budget.limit}
-        changes = hasattr(self.problem, "load_state_dict")
-        return saved | {"problem": copy.deepcopy(self.problem.state_dict()) if changes else None}
+        return saved | {"problem": copy.deepcopy(self.problem.state_dict())}
 
     def open(self, path: Path) -> None:
         """Keep the run in this file, and go on from where it stands there."""
@@ -259,8 +258,7 @@ class _Execution:
         self.diverged, self.cpu, self.wall, self.counted, self.columns, state, (number, best), limit, problem = content
         self.calls = Calls(**self.counted)
         self.state, self.best = rebuilt(self.start, iter(state)), (number, rebuilt(self.start, iter(best)))
-        if problem is not None:
-            self.problem.load_state_dict(problem)
+        self.problem.load_state_dict(problem)
         unit, total = self.budget.limit
         if self.spent() > total and limit != self.budget.limit:
             longer = f"it has {self.spent():g} {unit}, more than the {total:g} asked for"

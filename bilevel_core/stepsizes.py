@@ -21,9 +21,9 @@ from bilevel_core.curvature import Curvature, measure
 from bilevel_core.problem import BilevelProblem, check_problem
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers import SOLVERS, Solver
+from bilevel_core.solvers.base import Suggestions
 
 DECAYING = ("alpha", "beta", "lam", "gamma")
-RANDOM = {"BSA", "SUSTAIN", "PZOBO"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,9 +59,10 @@ def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int 
     method = method if isinstance(method, type) else SOLVERS[method]
     check_problem(problem, seed)
     measured, defaults = measure(problem, seed), {f.name: f.default for f in fields(method)}
-    noisy = method.__name__ in RANDOM or measured.noise > 1e-3  # more than rounding
-    rules = _rules(defaults, measured, noisy)
-    rules = {key: rule for key, rule in rules.items() if key in defaults and 0 < rule[0] < math.inf}
+    noisy = method.is_random or measured.noise > 1e-3  # more than rounding
+    rules = method.suggestions(_rules(defaults, measured, noisy), measured)
+    asked_for = {key for key, default in defaults.items() if default is not None}  # exact products stay exact
+    rules = {key: rule for key, rule in rules.items() if key in asked_for and 0 < rule[0] < math.inf}
     options: dict[str, Rate] = {}
     for key, (value, _) in rules.items():
         options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
@@ -71,8 +72,8 @@ def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int 
     return Suggestion(method(**options), options, measured._asdict(), {key: why for key, (_, why) in rules.items()})
 
 
-def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tuple[float, str]]:
-    """A value for each option that a method with these may have, and why; not finite where it could not be measured."""
+def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> Suggestions:
+    """A value for each option that many methods have, and why; not finite where it could not be measured."""
     tau = min(1000.0, max(1.0, 2 * m.L / m.mu if m.mu > 0 else math.inf))
     many = math.ceil(min(30, 4 * tau)), f"4 tau, tau = 2 L / mu = {tau:.2g}; at most 30"
     stable = _inverse(max(0.0, m.direct) + tau * max(0.0, m.implicit)), f"1 / (direct + tau implicit), tau = {tau:.2g}"
@@ -80,31 +81,16 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> dict[str, tup
     share = 0.6 if "r_v" in defaults else 0.3
     careful = share * m.size_x * _inverse(moves), f"{share:.0%} of x in tau = {tau:.2g} steps"
     step = _inverse(2 * m.L), "1 / (2 L)"
-    rules: dict[str, tuple[float, str]] = {
+    return {
         "alpha": min(stable, careful),
         **dict.fromkeys(("beta", "lam", "gamma"), step),
         "eta_series": (step[0] / 2, "1 / (4 L), since it does not decay"),
         "eta": (0.5, "draws differ") if noisy else (1.0, "draws do not differ: no momentum"),
         "r_v": (4 * m.norm_v, "4 ||v||"),
-        "width": (_inverse(m.L), "1 / L"),
         "delta": (m.delta, "moves y by eps^(1/3) of its size"),
         "inner": (math.ceil(min(10, tau)), f"tau = 2 L / mu = {tau:.2g}, at most 10"),
         **dict.fromkeys(("K", "Q"), many),
     }
-    if "multiplier" in defaults:
-        multiplier = min(10.0, max(1.0, 5 * m.ratio))
-        rules["multiplier"] = multiplier, "5 ratio, from 1 to 10"
-        rules["beta"] = _inverse(2 * m.L * (multiplier + m.ratio)), "1 / (2 L (multiplier + ratio))"
-    if "hold" in defaults:  # SGHA: its saddle is stable for lam L^2 < hold, and x for alpha hold < 2
-        held = min(rules["alpha"], (step[0], "1 / (2 hold)"))
-        rules |= {"hold": (m.L, "L"), "alpha": held, "lam": (step[0] / 2, "1 / (4 L)")}
-    if "recompute" in defaults:  # reverse: a step that is not differentiated is lost
-        rules["inner"] = many
-    if "mu" in defaults:  # PZOBO-S: its Q is a number of directions, and its variance grows with that of x
-        Q, (alpha, why) = defaults["Q"], rules["alpha"]
-        rules["alpha"] = alpha * Q / (Q + m.dim_x), f"{why}; times Q / (Q + dim_x)"
-        rules |= {"Q": (Q, "its default"), "mu": (m.size_x / 100 / math.sqrt(m.dim_x), "moves x by 1 %")}
-    return rules
 
 
 def _inverse(value: float) -> float:

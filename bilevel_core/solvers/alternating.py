@@ -12,13 +12,13 @@ from torch import Generator
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import POSITIVE, Solver, State, draw, method, option
+from bilevel_core.solvers.base import STEP, Solver, State, draw, method, option
 
 
 @method
 class Alternating(Solver[State]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         samples = draw(problem, generator)

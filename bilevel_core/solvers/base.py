@@ -5,26 +5,34 @@ import sys
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
 
-from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, SWITCH, UNIT, Allowed
+from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
-from bilevel_core.directions import ThreeSamples, grad_y
+from bilevel_core.directions import Directions, ThreeSamples, directions, grad_y
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
-from bilevel_core.schedules import Rule, Step
+from bilevel_core.schedules import Rate, Rule, Step
+
+if TYPE_CHECKING:
+    from bilevel_core.curvature import Curvature
 
 __all__ = [
-    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop", "Solver",
-    "State", "draw", "generator_at", "lower_batches", "method", "option",
+    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop",
+    "Solver", "State", "Suggestions", "draw", "generator_at", "lower_batches", "method", "option", "recursive_momentum",
 ]  # fmt: skip
+
+# The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
+STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}
+Memory = namedtuple("Memory", ("x", "y", "v", "z"), defaults=((), (), (), ()))
 
 
 def option(default: Any, allowed: Allowed, words: str = "") -> Any:
-    """A field of a method: its default, what it allows, what it is. A schedule is checked at every value it takes."""
+    """A field of a method: its default, what it allows, what it is. A default that is a schedule allows schedules."""
+    allowed = allowed.or_schedule() if callable(default) else allowed
     return field(default=default, metadata={"allowed": allowed, "words": words})
 
 
@@ -40,22 +48,25 @@ def method(cls: type) -> Any:
 
 
 class Options:
-    """Fields that are checked when they are made. A `Rate` may be a schedule, a `Step` also a rule, others neither."""
+    """Fields that are checked when they are made; those that allow it may be schedules, and step sizes also rules."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            given = getattr(self, f.name)
-            if f.metadata and callable(given) and f.type in (int, float, bool):
-                words = f.metadata["allowed"].words
-                raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, the same at every t, got {given!r}")
-            if f.metadata and not (isinstance(given, Rule) and f.type in (Step, "Step")):
+            if not f.metadata:
+                continue
+            given, allowed = vars(self)[f.name], f.metadata["allowed"]
+            is_rule = isinstance(given, Rule)
+            if (callable(given) or is_rule) and not (allowed.schedule and (not is_rule or f.name in STEPS.values())):
+                needs = f"{f.name} must be {allowed.words}" + (", the same at every t" if not allowed.schedule else "")
+                raise ValueError(f"{type(self).__name__}: {needs}, got {given!r}")
+            if not is_rule:
                 self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
         """The value of an option at time t, checked against what it allows."""
-        given, allowed = getattr(self, name), self.__dataclass_fields__[name].metadata["allowed"]
+        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata["allowed"]
         try:
             value = given(t) if callable(given) else given
         except Exception as error:
@@ -66,14 +77,9 @@ class Options:
         raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
 
 
-# The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
-STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}
-Memory = namedtuple("Memory", ("x", "y", "v", "z"), defaults=((), (), (), ()))
-
-
 @dataclass(frozen=True)
 class State:
-    """A method between two steps. Nothing else is remembered anywhere, so equal states go on equally."""
+    """A method between two steps. It holds all that the method remembers, so equal states go on equally."""
 
     x: Tensor
     y: Tensor
@@ -82,21 +88,21 @@ class State:
     rng: Tensor
     memory: Memory = field(default=Memory(), kw_only=True)
 
-    def moved(self, **changes: Any) -> Self:
-        """The same with some of it changed."""
-        return type(self)(**(vars(self) | changes))
+    def replace(self, **changes: Any) -> Self:
+        """The same state with some of its fields replaced."""
+        return replace(self, **changes)
 
 
 S = TypeVar("S", bound=State)
+Suggestions = dict[str, tuple[float, str]]  # a value for an option, and why
 
 
 @method
 class Solver(Options, ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
 
-    def momentum_weight(self, t: int) -> float:
-        """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
-        return 1.0 if t == 0 else self.value("eta", t)
+    state_type: ClassVar[type[State]] = State  # what init_memory returns
+    is_random: ClassVar[bool] = False  # whether the method itself draws at random, besides the problem's samples
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
@@ -113,19 +119,18 @@ class Solver(Options, ABC, Generic[S]):
         start = {name: point.detach().clone() for name, point in start.items()}
         rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
         memory = Memory(**{name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()})
-        return self.remember(State(**start, t=0, rng=generator.get_state(), memory=memory))
+        return self.init_memory(State(**start, t=0, rng=generator.get_state(), memory=memory))
 
-    def remember(self, state: State) -> S:
-        """Give the first state what this method remembers besides x, y and v."""
+    def init_memory(self, state: State) -> S:
+        """The first state with what this method remembers besides x, y and v: a `state_type`."""
         return cast(S, state)
 
     def step(self, problem: BilevelProblem, state: S) -> S:
         """One iteration: the state at t + 1."""
-        kind = type(self).remember.__annotations__.get("return")
-        if not isinstance(state, kind if isinstance(kind, type) else State):
+        if not isinstance(state, self.state_type):
             raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
         generator = generator_at(state)
-        return self.update(problem, state, generator).moved(t=state.t + 1, rng=generator.get_state())
+        return self.update(problem, state, generator).replace(t=state.t + 1, rng=generator.get_state())
 
     @abstractmethod
     def update(self, problem: BilevelProblem, state: S, generator: torch.Generator) -> S:
@@ -136,23 +141,21 @@ class Solver(Options, ABC, Generic[S]):
 
         z becomes z - rate d, or what a rule in the place of the rate makes of it; a new x is projected by the problem.
         """
-        changes: dict[str, Any] = {}
+        changes, memory = dict[str, Any](), state.memory._asdict()
         for name, d in directions.items():
-            z, step = getattr(state, name), self.step_of(name)
+            z, step = vars(state)[name], self.step_of(name)
             if isinstance(step, Rule):
-                memory = changes.get("memory", state.memory)
-                if not getattr(memory, name):
+                if not memory[name]:
                     raise ValueError(f"{type(self).__name__} moves {name} by {step}, make the state by its own init")
-                z, kept = step.move(z, d, getattr(memory, name), state.t)
-                changes["memory"] = memory._replace(**{name: kept})
+                z, memory[name] = step.move(z, d, memory[name], state.t)
             else:
                 z = z - self.value(STEPS[name], state.t) * d
             changes[name] = problem.project_x(z) if name == "x" else z
-        return state.moved(**changes)
+        return state.replace(**changes, memory=Memory(**memory))
 
     def step_of(self, name: str) -> Step | None:
         """The rate or the rule that moves a variable, if this method has it."""
-        return getattr(self, STEPS[name], None)
+        return vars(self).get(STEPS[name])
 
     def inner_loop(self, problem: BilevelProblem, state: S, batches: Iterable[Any]) -> S:
         """Stochastic gradient descent on g(x, .): one step of y for each batch."""
@@ -160,15 +163,28 @@ class Solver(Options, ABC, Generic[S]):
             state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
         return state
 
+    def momentum_weight(self, t: int) -> float:
+        """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
+        return 1.0 if t == 0 else self.value("eta", t)
+
     def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
         """Columns of the history about the method itself: ||v||, so that one sees whether a projection is at work."""
         return {"norm_v": torch.linalg.vector_norm(state.v).item()}
+
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: "Curvature") -> Suggestions:
+        """What `suggest` sets: a value and a reason for an option. `common` has those of options that many methods
+        share; a method adds its own, or replaces some, by what was measured of the problem, m."""
+        return common
 
 
 @method
 class SingleLoop(Solver[S]):
     """A method that moves x, y and v once a step, along the three directions of one draw or of three."""
 
+    delta: Rate | None = option(
+        None, STEP.or_none(), "None: exact products H v and J v; else central differences with this step, in units of v"
+    )
     independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
 
     def draw(self, problem: BilevelProblem, generator: torch.Generator) -> Samples | ThreeSamples:
@@ -177,9 +193,15 @@ class SingleLoop(Solver[S]):
             return draw(problem, generator)
         return ThreeSamples(*(draw(problem, generator) for _ in range(3)))
 
+    def directions(
+        self, problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples | ThreeSamples, t: int
+    ) -> Directions:
+        """(d_y, d_v, d_x) at (x, y, v), with the products that `delta` asks for."""
+        return directions(problem, x, y, v, samples, self.value("delta", t))
+
 
 def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False) -> Samples:
-    """One counted draw, or with `full` the whole data."""
+    """One counted draw, or with `full` all the data."""
     samples = problem.full() if full else problem.sample(generator)
     count(samples=problem.size(samples.upper) + problem.size(samples.lower))
     return samples
@@ -200,17 +222,13 @@ def generator_at(state: State) -> torch.Generator:
     return generator
 
 
-Estimate = TypeVar("Estimate")
+E = TypeVar("E", bound=tuple[Tensor, ...])
 
 
-def recursive_momentum(now: Estimate, past: Estimate, before: Estimate, eta: float) -> Estimate:
-    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), for a tensor d or each of a named tuple of them.
+def recursive_momentum(now: E, past: E, before: E, eta: float) -> E:
+    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), for each tensor of a named tuple.
 
     d_t(now) and d_t(before) are on the same samples. With eta = 1 nothing of the past is left.
     """
-
-    def blend(d: Any, h: Any, b: Any) -> Any:
-        return torch.add(d, h - b, alpha=1 - eta)
-
-    parts: Any = now, past, before
-    return blend(*parts) if isinstance(now, Tensor) else type(parts[0])(*map(blend, *parts))
+    parts = zip(now, past, before, strict=True)
+    return cast(Any, type(now))(*(torch.add(d, h - b, alpha=1 - eta) for d, h, b in parts))

@@ -9,21 +9,11 @@ optimization", Algorithm 1, equations def:htg, def:htR_free, def:htf_free, def:H
 and the update of FMBO. Cost of a step: 14 gradients, no second derivative (7 at t = 0).
 """
 
-from collections.abc import Sequence
-
-from bilevel_core.directions import Directions, Point, ThreeSamples, finite_difference_at
-from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Rate
-from bilevel_core.solvers.base import POSITIVE, method, option
+from bilevel_core.solvers.base import STEP, method, option
 from bilevel_core.solvers.fmbo import FMBO
 
 
 @method
 class FdeHBO(FMBO):
-    delta: Rate = option(0.01, POSITIVE, "half the distance of the two gradients, in units of v")
-
-    def directions(
-        self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int
-    ) -> list[Directions]:
-        """(d_y, d_v, d_x) at each point, by finite differences."""
-        return finite_difference_at(problem, points, samples, self.value("delta", t))
+    delta: Rate = option(0.01, STEP, "half the distance of the two gradients, in units of v")

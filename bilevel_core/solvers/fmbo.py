@@ -16,17 +16,24 @@ Without the ball, r_v = inf, it is known as SRMBA, with public code since 2024 (
 solvers/srmba.py), which has an eta for each variable.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import Directions, Point, ThreeSamples, exact_at, project
-from bilevel_core.problem import BilevelProblem, Samples, check_vector
+from bilevel_core.directions import Directions, project
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option, recursive_momentum
+from bilevel_core.solvers.base import RADIUS, STEP, UNIT, SingleLoop, State, method, option, recursive_momentum
+
+
+class Point(NamedTuple):
+    """x, y and v at one time."""
+
+    x: Tensor
+    y: Tensor
+    v: Tensor
 
 
 @dataclass(frozen=True)
@@ -43,42 +50,37 @@ class MomentumState(State):
         return cls(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
 
 
+@method
+class FMBO(SingleLoop[MomentumState]):
+    state_type = MomentumState
+
+    alpha: Step = option(Power(0.2), STEP, "step of x")
+    beta: Step = option(Power(0.5), STEP, "step of y")
+    lam: Step = option(Power(0.5), STEP, "step of v")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
+
+    def init_memory(self, state: State) -> MomentumState:
+        check_in_ball(state.v, self.r_v)
+        return MomentumState.first(state)
+
+    def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
+        point, eta = Point(state.x, state.y, state.v), self.momentum_weight(state.t)
+
+        # 1. The three directions here and at the previous point, on the same samples.
+        samples = self.draw(problem, generator)
+        h = now = self.directions(problem, *point, samples, state.t)
+        if eta < 1:
+            before = self.directions(problem, *state.before, samples, state.t)
+            # 2. Recursive momentum; with eta = 1 nothing of the past is left.
+            h = recursive_momentum(now, state.h, before, eta)
+        # 3. One step of each variable, all from the time-t point.
+        state = self.move(problem, state, y=h.y, v=h.v, x=h.x)
+        return state.replace(v=project(state.v, self.r_v), before=point, h=h)
+
+
 def check_in_ball(v: Tensor, r_v: float) -> None:
     """Raise ValueError for a first v outside of the ball that it is to be kept in."""
     norm = torch.linalg.vector_norm(v).item()
     if norm > r_v:
         raise ValueError(f"the first v must lie in the ball of radius r_v = {r_v}, its norm is {norm:.4g}")
-
-
-@method
-class FMBO(SingleLoop[MomentumState]):
-    alpha: Step = option(Power(0.2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5), POSITIVE, "step of y")
-    lam: Step = option(Power(0.5), POSITIVE, "step of v")
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
-    r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
-
-    def remember(self, state: State) -> MomentumState:
-        check_in_ball(state.v, self.r_v)
-        return MomentumState.first(state)
-
-    def directions(
-        self, problem: BilevelProblem, points: Sequence[Point], samples: Samples | ThreeSamples, t: int
-    ) -> list[Directions]:
-        """(d_y, d_v, d_x) at each point."""
-        return exact_at(problem, points, samples)
-
-    def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
-        t, point = state.t, Point(state.x, state.y, state.v)
-        for name, now, before in zip("xyv", point, state.before, strict=True):
-            check_vector(name, now, like=before)
-        eta = self.momentum_weight(t)
-
-        # 1. The three directions here and at the previous point, on the same samples (only here when eta = 1).
-        points = [point] if eta == 1 else [point, state.before]
-        d, *then = self.directions(problem, points, self.draw(problem, generator), t)
-        # 2. Recursive momentum.
-        h = recursive_momentum(d, state.h, then[0], eta) if then else d
-        # 3. One step of each variable, all from the time-t point.
-        state = self.move(problem, state, y=h.y, v=h.v, x=h.x)
-        return state.moved(v=project(state.v, self.r_v), before=point, h=h)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.schedules import Rate, Rule
-from bilevel_core.solvers.base import POSITIVE, SHARE, SWITCH, Options, option
+from bilevel_core.solvers.base import POSITIVE, SHARE, STEP, SWITCH, Options, option
 
 
 class Moments(NamedTuple):
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
 class Momentum(Options, Rule):
     """Heavy ball, or Nesterov's: torch.optim.SGD with momentum."""
 
-    rate: Rate = option(1e-2, POSITIVE)
+    rate: Rate = option(1e-2, STEP)
     momentum: float = option(0.9, SHARE)
     nesterov: bool = option(False, SWITCH)
 
@@ -49,7 +49,7 @@ class Momentum(Options, Rule):
 class Normalised(Options, Rule):
     """A step of length `rate`: Cutkosky, Mehta (2020), "Momentum improves normalized SGD", as in SLIP for x."""
 
-    rate: Rate = option(1e-2, POSITIVE)
+    rate: Rate = option(1e-2, STEP)
     momentum: float = option(0.0, SHARE)
 
     def start(self, z: Tensor) -> Moments:
@@ -65,7 +65,7 @@ class Normalised(Options, Rule):
 class Adam(Options, Rule):
     """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1; in AdamBO for x."""
 
-    rate: Rate = option(1e-3, POSITIVE)
+    rate: Rate = option(1e-3, STEP)
     beta1: float = option(0.9, SHARE)
     beta2: float = option(0.999, SHARE)
     eps: float = option(1e-8, POSITIVE)

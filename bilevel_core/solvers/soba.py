@@ -1,4 +1,4 @@
-"""SOBA: one plain stochastic step of each variable along its exact direction.
+"""SOBA: one plain stochastic step of each variable along its direction.
 
 Dagréou, Ablin, Vaiter, Moreau (2022), "A framework for bilevel optimization that enables stochastic and
 global variance reduction algorithms", Algorithm 1.
@@ -11,18 +11,17 @@ Here v approximates H^-1 grad_y f; the paper of SOBA writes the opposite sign. I
 
 from torch import Generator
 
-from bilevel_core.directions import exact
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import POSITIVE, SingleLoop, State, method, option
+from bilevel_core.solvers.base import STEP, SingleLoop, State, method, option
 
 
 @method
 class SOBA(SingleLoop[State]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
+    lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        d = exact(problem, state.x, state.y, state.v, self.draw(problem, generator))
+        d = self.directions(problem, state.x, state.y, state.v, self.draw(problem, generator), state.t)
         return self.move(problem, state, y=d.y, v=d.v, x=d.x)

@@ -56,4 +56,4 @@ class InBall(FdeHBO):
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
         moved = super().update(problem, state, generator)
         each = problem.each(moved.v)
-        return moved.moved(v=(each * (self.radius / each.norm(dim=1, keepdim=True)).clamp(max=1)).flatten())
+        return moved.replace(v=(each * (self.radius / each.norm(dim=1, keepdim=True)).clamp(max=1)).flatten())

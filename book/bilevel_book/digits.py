@@ -18,7 +18,6 @@ from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 class Digits(BilevelProblem):
     __doc__ = __doc__
-    shares_x = False
 
     def __init__(self, n: int = 600, noise: float = 0.3, seed: int = 0, C: float = 0.002):
         mnist = load_mnist()

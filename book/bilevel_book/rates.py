@@ -120,7 +120,7 @@ class Averaged(Solver[AveragedState]):
 
     def update(self, problem: Ripples, state: AveragedState, generator: torch.Generator) -> AveragedState:
         inner, total = self.solver.step(problem, state.inner), state.total + problem.squared_norm(state.x)
-        return state.moved(x=inner.x, y=inner.y, v=inner.v, inner=inner, total=total)
+        return state.replace(x=inner.x, y=inner.y, v=inner.v, inner=inner, total=total)
 
     def measure(self, problem: Ripples, state: AveragedState) -> dict[str, float]:
         averages = dict(zip(problem.names, (state.total / state.t).tolist(), strict=True))  # nan at t = 0

@@ -29,8 +29,6 @@ from bilevel_core.problems import LowerNoise, UpperNoise
 
 
 class Ripples(BilevelProblem):
-    shares_x = False
-
     def __init__(
         self,
         copies: int = 8,

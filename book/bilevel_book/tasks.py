@@ -39,7 +39,6 @@ class SmallQuadratic(FiniteQuadratic):
 
 class Penalties(BilevelProblem):
     batch_size, batches = 20, 10
-    shares_x = False
 
     def __init__(self, seed: int = 0):
         with gzip.open(TUMOURS, "rt") as file:
@@ -101,7 +100,6 @@ TASKS: dict[str, Callable[..., Any]] = {
 
 class Task(BilevelProblem):
     __doc__ = __doc__
-    shares_x = False
 
     def __init__(self, task: str = "quadratic", seed: int = 0):
         if task not in TASKS:

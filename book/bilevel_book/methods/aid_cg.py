@@ -18,8 +18,8 @@ from functools import partial
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_core.directions import Loss
 from bilevel_core.implicit import conjugate_gradients
+from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, method, option
 
@@ -31,4 +31,4 @@ class AIDCG(DoubleLoop):
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         product = partial(g.hessian_vector, state.y)
-        return state.moved(v=conjugate_gradients(product, f_y, self.tol, self.K, truncate=True))
+        return state.replace(v=conjugate_gradients(product, f_y, self.tol, self.K, truncate=True))

@@ -15,7 +15,8 @@ draw, so that it can be run wherever the others can.
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_core.directions import Loss, hessian_vector
+from bilevel_core.directions import hessian_vector
+from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
 
@@ -29,4 +30,4 @@ class AIDFP(DoubleLoop):
         v = self.eta_series * f_y
         for batch in lower_batches(problem, generator, self.K - 1, self.full):
             v = v - self.eta_series * (hessian_vector(problem, state.x, state.y, v, batch) - f_y)
-        return state.moved(v=v)
+        return state.replace(v=v)

@@ -13,15 +13,16 @@ The opposite sign of v, as in the paper, changes nothing.
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_core.directions import Loss, hessian_vector
+from bilevel_core.directions import hessian_vector
+from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, State, lower_batches, method, option
 
 
 @method
 class AmIGO(DoubleLoop):
-    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
     Q: int = option(10, COUNT, "steps of v for one of x")
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:

@@ -17,26 +17,29 @@ import torch
 from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SAState
-from bilevel_core.directions import grad_y, losses
+from bilevel_core.directions import grad_y
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, State, draw, lower_batches, method, option
 
 
 @method
 class BOME(Solver[F2SAState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Step = option(0.3, POSITIVE, "step of z")
+    state_type = F2SAState
+
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
+    gamma: Step = option(0.3, STEP, "step of z")
     barrier: float = option(0.5, POSITIVE, "how fast g(x, y) - g(x, z) must fall, in parts of ||q||^2")
     inner: int = option(10, COUNT, "steps of z for one of x and y")
 
-    def remember(self, state: State) -> F2SAState:
+    def init_memory(self, state: State) -> F2SAState:
         return F2SAState(**vars(state), z=state.y)
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
         x, y = state.x, state.y
-        state = state.moved(z=y)
+        state = state.replace(z=y)
         for batch in lower_batches(problem, generator, self.inner):
             state = self.move(problem, state, z=grad_y(problem.lower, x, state.z, batch))
         f, g = losses(problem, x, draw(problem, generator))
@@ -44,4 +47,4 @@ class BOME(Solver[F2SAState]):
         size = q_x @ q_x + q_y @ q_y
         needed = (self.barrier * size - f_x @ q_x - f_y @ q_y).clamp(min=0)
         ell = torch.where(size > 0, needed / size, size)  # where q = 0 nothing holds f back
-        return self.move(problem, state, x=f_x + ell * q_x, y=f_y + ell * q_y).moved(v=ell * (state.z - y))
+        return self.move(problem, state, x=f_x + ell * q_x, y=f_y + ell * q_y).replace(v=ell * (state.z - y))

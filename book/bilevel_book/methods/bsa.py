@@ -15,19 +15,21 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop, truncated
-from bilevel_core.directions import Loss
+from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, State, lower_batches, method, option
 
 
 @method
 class BSA(DoubleLoop):
-    alpha: Step = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
+    is_random = True
+
+    alpha: Step = option(Power(0.1, p=1 / 2), STEP, "step of x")
     K: int = option(12, COUNT, "the product has fewer factors than this")
     eta_series: float = option(0.3, POSITIVE, "gamma of the product, below 2 / L")
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         k = int(torch.randint(self.K, (), generator=generator))
         batches = lower_batches(problem, generator, k, self.full)
-        return state.moved(v=truncated(problem, state.x, state.y, f_y, batches, self.eta_series, self.K))
+        return state.replace(v=truncated(problem, state.x, state.y, f_y, batches, self.eta_series, self.K))

@@ -11,14 +11,16 @@ ell L must stay below 2. Cost of a step: 3 inner + 3 gradients, fresh draws for 
 ell (z - y), which tends to v*.
 """
 
+import math
 from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
+from bilevel_core.curvature import Curvature
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, lower_batches, method, option
 
 
 @dataclass(frozen=True)
@@ -28,23 +30,43 @@ class F2SAState(State):
     z: Tensor
 
 
-@method
-class F2SA(Solver[F2SAState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Step = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
-    inner: int = option(5, COUNT, "steps of z and of y for one of x")
+def penalty_suggestions(common: Suggestions, m: Curvature) -> Suggestions:
+    """For a method that minimises f + ell g over y: its multiplier ell, and the step of y that it allows."""
+    multiplier = min(10.0, max(1.0, 5 * m.ratio))
+    curvature = 2 * m.L * (multiplier + m.ratio)
+    beta = 1 / curvature if curvature else math.inf, "1 / (2 L (multiplier + ratio))"
+    return common | {"multiplier": (multiplier, "5 ratio, from 1 to 10"), "beta": beta}
 
-    def remember(self, state: State) -> F2SAState:
+
+@method
+class Penalty(Solver[F2SAState]):
+    """A method with a penalty ell g, whose z follows y*."""
+
+    state_type = F2SAState
+
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
+    gamma: Step = option(Power(0.5, p=1 / 3), STEP, "step of z")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), STEP, "ell, the weight of the lower level")
+
+    def init_memory(self, state: State) -> F2SAState:
         return F2SAState(**vars(state), z=state.y)
+
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        return penalty_suggestions(common, m)
+
+
+@method
+class F2SA(Penalty):
+    inner: int = option(5, COUNT, "steps of z and of y for one of x")
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
         x, ell, state = state.x, self.value("multiplier", state.t), self.follow(problem, state, generator)
         y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
         (batch,) = lower_batches(problem, generator, 1)
         pull = grad_x(problem.lower, x, y, lower) - grad_x(problem.lower, x, z, batch)
-        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + ell * pull).moved(v=ell * (z - y))
+        return self.move(problem, state, x=grad_x(problem.upper, x, y, upper) + ell * pull).replace(v=ell * (z - y))
 
     def follow(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
         """The inner steps of z and y."""

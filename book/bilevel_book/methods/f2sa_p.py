@@ -1,4 +1,4 @@
-"""F2SA-p: F2SA with a difference of order p in the price of f, which makes its bias O(1 / ell^p). First-order only.
+"""F2SA-p: F2SA with a difference of order p in the weight of f, which makes its bias O(1 / ell^p). First-order only.
 
 Chen, Li, Chayti, Zhang (2026), "Faster gradient methods for highly-smooth stochastic bilevel optimization", ICLR.
 
@@ -21,10 +21,12 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from bilevel_core.directions import losses
+from bilevel_book.methods.f2sa import penalty_suggestions
+from bilevel_core.curvature import Curvature
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, Solver, State, draw, method, option
+from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, method, option
 
 
 def nodes(p: int) -> list[int]:
@@ -47,14 +49,20 @@ class F2SAPState(State):
 
 @method
 class F2SAP(Solver[F2SAPState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.05, p=1 / 2), POSITIVE, "step of every y_j")
-    multiplier: Rate = option(10.0, POSITIVE, "ell, the price of the lower level")
+    state_type = F2SAPState
+
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.05, p=1 / 2), STEP, "step of every y_j")
+    multiplier: Rate = option(10.0, STEP, "ell, the weight of the lower level")
     p: int = option(2, COUNT, "order of the difference")
     inner: int = option(5, COUNT, "steps of the y_j for one of x")
 
-    def remember(self, state: State) -> F2SAPState:
+    def init_memory(self, state: State) -> F2SAPState:
         return F2SAPState(**vars(state), rows=state.y.repeat(len(nodes(self.p)), 1))
+
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        return penalty_suggestions(common, m)
 
     def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
         x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
@@ -62,19 +70,19 @@ class F2SAP(Solver[F2SAPState]):
 
         def each(rows: Tensor, of: str) -> Tensor:
             """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
-            f, g = losses(problem, x, draw(problem, generator), fixed=of == "grad_y")
+            f, g = losses(problem, x, draw(problem, generator), needs_grad_x=of == "grad_x")
             found = []
             for j, y in zip(all_j, rows, strict=True):
                 slope = ell * getattr(g, of)(y)
                 found.append(slope + j * getattr(f, of)(y) if j else slope)
             return torch.stack(found)
 
-        state = state.moved(y=state.rows)
+        state = state.replace(y=state.rows)
         for _ in range(self.inner):
             state = self.move(problem, state, y=each(state.y, "grad_y"))
         rows, at_0, c = state.y, weights(self.p, 0).to(x), weights(self.p, 1).to(x)
         state = self.move(problem, state, x=c @ each(rows, "grad_x"))
-        return state.moved(y=at_0 @ rows, v=-ell * c @ rows, rows=rows)
+        return state.replace(y=at_0 @ rows, v=-ell * c @ rows, rows=rows)
 
 
 def _check_rows(rows: Tensor, p: int) -> None:

@@ -19,10 +19,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import losses
+from bilevel_book.methods.f2sa import penalty_suggestions
+from bilevel_core.curvature import Curvature
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, UNIT, Solver, State, draw, method, option, recursive_momentum
+from bilevel_core.solvers.base import STEP, UNIT, Solver, State, Suggestions, draw, method, option, recursive_momentum
 
 
 class Triple(NamedTuple):
@@ -60,16 +62,22 @@ class F3SAState(State):
 
 @method
 class F3SA(Solver[F3SAState]):
-    alpha: Step = option(Power(0.1), POSITIVE, "step of x")
-    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Step = option(Power(0.5), POSITIVE, "step of z")
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
+    state_type = F3SAState
+
+    alpha: Step = option(Power(0.1), STEP, "step of x")
+    beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
+    gamma: Step = option(Power(0.5), STEP, "step of z")
+    multiplier: Rate = option(Power(1.0, p=-1 / 4), STEP, "ell, the weight of the lower level")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
-    def remember(self, state: State) -> F3SAState:
+    def init_memory(self, state: State) -> F3SAState:
         zero_y, zero_x = torch.zeros_like(state.y), torch.zeros_like(state.x)
         before, h_y, h_x = Triple(state.x, state.y, state.y), InY(zero_y, zero_y, zero_y), InX(zero_x, zero_x)
         return F3SAState(**vars(state), z=state.y, before=before, h_y=h_y, h_x=h_x)
+
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        return penalty_suggestions(common, m)
 
     def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
         here, before = Triple(state.x, state.y, state.z), state.before
@@ -86,12 +94,12 @@ class F3SA(Solver[F3SAState]):
         if eta < 1:
             h_x = recursive_momentum(h_x, state.h_x, in_x(problem, Triple(before.x, here.y, here.z), samples), eta)
         state = self.move(problem, state, x=h_x.f + ell * h_x.g)
-        return state.moved(v=ell * (state.z - state.y), before=here, h_y=h_y, h_x=h_x)
+        return state.replace(v=ell * (state.z - state.y), before=here, h_y=h_y, h_x=h_x)
 
 
 def in_y(problem: BilevelProblem, at: Triple, samples: Samples) -> InY:
     """The gradients in y at one point."""
-    f, g = losses(problem, at.x, samples, fixed=True)
+    f, g = losses(problem, at.x, samples, needs_grad_x=False)
     return InY(f.grad_y(at.y), g.grad_y(at.y), g.grad_y(at.z))
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import ThreeSamples, losses
+from bilevel_core.directions import ThreeSamples
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, UNIT, SingleLoop, State, method, option, recursive_momentum
+from bilevel_core.solvers.base import STEP, UNIT, SingleLoop, State, method, option
 
 
 @dataclass(frozen=True)
@@ -32,24 +33,27 @@ class FSLAState(State):
 
 @method
 class FSLA(SingleLoop[FSLAState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
-    lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
+    state_type = FSLAState
+
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
+    lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
     eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
-    def remember(self, state: State) -> FSLAState:
+    def init_memory(self, state: State) -> FSLAState:
         return FSLAState(**vars(state), x_before=state.x, h=torch.zeros_like(state.x))
 
     def update(self, problem: BilevelProblem, state: FSLAState, generator: torch.Generator) -> FSLAState:
-        x, last_y, last_v = state.x, state.y, state.v
+        x, last_y, last_v, delta = state.x, state.y, state.v, self.value("delta", state.t)
         samples = self.draw(problem, generator)
         three = samples if isinstance(samples, ThreeSamples) else (samples,)
         (_, g), (f_v, g_v), (f_x, g_x) = [losses(problem, x, each) for each in three] * (3 // len(three))
 
         state = self.move(problem, state, y=g.grad_y(last_y))
-        state = self.move(problem, state, v=g_v.hessian_vector(state.y, last_v) - f_v.grad_y(state.y))
-        h = f_x.grad_x(state.y) - g_x.jacobian_vector(state.y, state.v)
+        state = self.move(problem, state, v=g_v.hessian_vector(state.y, last_v, delta) - f_v.grad_y(state.y))
+        h = f_x.grad_x(state.y) - g_x.jacobian_vector(state.y, state.v, delta)
         if (eta := self.momentum_weight(state.t)) < 1:
             f, g = losses(problem, state.x_before, three[-1])
-            h = recursive_momentum(h, state.h, f.grad_x(last_y) - g.jacobian_vector(last_y, last_v), eta)
-        return self.move(problem, state, x=h).moved(x_before=x, h=h)
+            before = f.grad_x(last_y) - g.jacobian_vector(last_y, last_v, delta)
+            h = torch.add(h, state.h - before, alpha=1 - eta)
+        return self.move(problem, state, x=h).replace(x_before=x, h=h)

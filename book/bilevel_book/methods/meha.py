@@ -15,31 +15,30 @@ Read: the abstract, and the update as MOMEHA repeats it (Jiang, Huang, 2026, equ
 sibling LV-HBA has it (SUSTech-Optimization/LV-HBA, Toy-example); no code of MEHA by its authors.
 """
 
+import math
+
 from torch import Generator
 
-from bilevel_book.methods.f2sa import F2SAState
-from bilevel_core.directions import losses
+from bilevel_book.methods.f2sa import F2SAState, Penalty
+from bilevel_core.curvature import Curvature
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, Solver, State, draw, method, option
+from bilevel_core.solvers.base import POSITIVE, Suggestions, draw, method, option
 
 
 @method
-class MEHA(Solver[F2SAState]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of y")
-    gamma: Step = option(Power(0.5, p=1 / 3), POSITIVE, "step of z")
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), POSITIVE, "ell, the price of the lower level")
+class MEHA(Penalty):
     width: float = option(2.0, POSITIVE, "how far from y the envelope looks")
 
-    def remember(self, state: State) -> F2SAState:
-        return F2SAState(**vars(state), z=state.y)
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        return super().suggestions(common, m) | {"width": (1 / m.L if m.L else math.inf, "1 / L")}
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
         y, ell, samples = state.y, self.value("multiplier", state.t), draw(problem, generator)
         f, g = losses(problem, state.x, samples)
         state = self.move(problem, state, z=g.grad_y(state.z) + (state.z - y) / self.width)
         state = self.move(problem, state, x=f.grad_x(y) + ell * g.grad_x(y, minus=state.z))
-        f, g = losses(problem, state.x, samples, fixed=True)
+        f, g = losses(problem, state.x, samples, needs_grad_x=False)
         state = self.move(problem, state, y=f.grad_y(y) + ell * (g.grad_y(y) - (y - state.z) / self.width))
-        return state.moved(v=ell * (state.z - state.y))
+        return state.replace(v=ell * (state.z - state.y))

@@ -11,33 +11,21 @@ at t = 0). The paper lets the momentum weights of x and y differ; here they are 
 at every step and moves y twice; this follows the paper.
 """
 
+from typing import Any
+
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
-from bilevel_core.directions import losses
+from bilevel_book.methods.estimates import Pair, PairMomentum, neumann
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option, recursive_momentum
+from bilevel_core.solvers.base import COUNT, method, option
 
 
 @method
-class MRBO(PairSolver):
-    alpha: Step = option(Power(0.2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5), POSITIVE, "step of y")
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+class MRBO(PairMomentum):
     Q: int = option(15, COUNT, "factors of the longest product in the sum")
-    eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
-    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
-        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
+    def factors(self, generator: Generator) -> int:
+        return self.Q
 
-        def estimate(at: Pair) -> tuple[Pair, Tensor]:
-            f, g = losses(problem, at.x, samples)
-            G, v = surrogate(f, g, at.y, lambda r: neumann(problem, *at, r, batches, self.eta_series))
-            return Pair(G, g.grad_y(at.y)), v
-
-        h, v = estimate(here)
-        if eta < 1:
-            h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
-        return self.move(problem, state, x=h.x, y=h.y).moved(v=v, before=here, h=h)
+    def solve(self, problem: BilevelProblem, at: Pair, r: Tensor, batches: list[Any]) -> Tensor:
+        return neumann(problem, at.x, at.y, r, batches, self.eta_series)

@@ -18,26 +18,42 @@ each copy gets exactly `inner` steps; before, it set them to zero, and with ever
 had a gradient, took a step on momentum alone: `coasting`. The perturbed copy goes last, so it has one such step less.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import grad_y, losses
+from bilevel_core.curvature import Curvature
+from bilevel_core.directions import grad_y
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Rule, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import (
+    COUNT,
+    STEP,
+    SWITCH,
+    Solver,
+    State,
+    Suggestions,
+    draw,
+    lower_batches,
+    method,
+    option,
+)
 from bilevel_core.solvers.rules import Adam
 
 
 @method
 class PZOBO(Solver[State]):
-    alpha: Step = option(Power(0.1, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(0.3, POSITIVE, "step of y")
+    is_random = True
+
+    alpha: Step = option(Power(0.1, p=1 / 2), STEP, "step of x")
+    beta: Step = option(0.3, STEP, "step of y")
     inner: int = option(8, COUNT, "steps of y for one of x")
     Q: int = option(5, COUNT, "directions in which x is perturbed")
-    mu: Rate = option(0.01, POSITIVE, "how far x is perturbed")
+    mu: Rate = option(0.01, STEP, "how far x is perturbed")
     released: bool = option(False, SWITCH, "the variant of the released code")
     coasting: bool = option(False, SWITCH, "the released code with PyTorch 1")
 
@@ -50,14 +66,24 @@ class PZOBO(Solver[State]):
         step = super().step_of(name)
         return step if step is None or isinstance(step, Rule) or not self.released else Adam(step)
 
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        """Q is a number of directions here, and the variance grows with the dimension of x."""
+        Q, (alpha, why) = cls.Q, common["alpha"]
+        return common | {
+            "alpha": (alpha * Q / (Q + m.dim_x), f"{why}; times Q / (Q + dim_x)"),
+            "Q": (Q, "its default"),
+            "mu": (m.size_x / 100 / math.sqrt(m.dim_x), "moves x by 1 %"),
+        }
+
     def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
         x, mu = state.x, self.value("mu", state.t)
         # 1. The lower level at x and at Q perturbed points, on the same batches.
         batches = list(lower_batches(problem, generator, self.inner))
         solved = self.solve(problem, state, batches)
         directions = [self.direction(problem, x, generator) for _ in range(self.Q)]
-        moved = [self.solve(problem, state.moved(x=x + mu * u), batches, perturbed=True).y for u in directions]
-        responses = [(y - solved.y) / mu for y in moved]
+        perturbed = [self.solve(problem, state.replace(x=x + mu * u), batches, perturbed=True) for u in directions]
+        responses = [(each.y - solved.y) / mu for each in perturbed]
         # 2. The hypergradient: the direct term, and the change of f through the response to each direction.
         f, _ = losses(problem, x, draw(problem, generator))
         d, f_y = f.gradients(solved.y)
@@ -69,7 +95,7 @@ class PZOBO(Solver[State]):
     def solve(self, problem: BilevelProblem, state: State, batches: Sequence[Any], perturbed: bool = False) -> State:
         """The state after the inner loop; the released variant starts its Adam anew."""
         if self.released and isinstance(adam := self.step_of("y"), Rule):
-            state = state.moved(memory=state.memory._replace(y=adam.start(state.y)))
+            state = state.replace(memory=state.memory._replace(y=adam.start(state.y)))
         for i, batch in enumerate(batches):
             if self.coasting and perturbed and i > 0:
                 state = self.move(problem, state, y=torch.zeros_like(state.y))

@@ -22,19 +22,32 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_core.counting import count
-from bilevel_core.directions import derivatives, grad_y, losses, lower_loss
+from bilevel_core.curvature import Curvature
+from bilevel_core.directions import derivatives, grad_y
+from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem, check_scalar
 from bilevel_core.schedules import Power, Rule, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, SWITCH, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import (
+    COUNT,
+    STEP,
+    SWITCH,
+    Solver,
+    State,
+    Suggestions,
+    draw,
+    lower_batches,
+    method,
+    option,
+)
 
 
 @method
 class Reverse(Solver[State]):
-    alpha: Step = option(Power(0.2, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(0.3, POSITIVE, "step of y")
+    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
+    beta: Step = option(0.3, STEP, "step of y")
     inner: int = option(10, COUNT, "steps of y for one of x")
     K: int = option(10, COUNT, "how many of them are differentiated, at most all")
-    full: bool = option(False, SWITCH, "whether every call sees the whole data")
+    full: bool = option(False, SWITCH, "whether every call sees all the data")
     recompute: bool = option(False, SWITCH, "build each graph anew on the way back: less memory, more time")
 
     def __post_init__(self) -> None:
@@ -43,6 +56,10 @@ class Reverse(Solver[State]):
             raise ValueError(f"Reverse: K must be at most inner = {self.inner}, the number of steps, got {self.K}")
         if self.recompute and isinstance(self.beta, Rule):
             raise ValueError(f"Reverse: recompute = True needs a number or a schedule for beta, got {self.beta}")
+
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        return common | {"inner": common["K"]}  # a step that is not differentiated is lost
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
         batches = lower_batches(problem, generator, self.inner, self.full)
@@ -55,7 +72,7 @@ class Reverse(Solver[State]):
         self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator
     ) -> tuple[Tensor, State]:
         """d, and the state with the last y and v: K steps as one graph, differentiated as a whole."""
-        x, now = state.x.detach().requires_grad_(), state.moved(y=state.y.detach().requires_grad_())
+        x, now = state.x.detach().requires_grad_(), state.replace(y=state.y.detach().requires_grad_())
         rule, seen = isinstance(self.beta, Rule), list[Tensor]()
         with torch.enable_grad():
             for batch in batches:
@@ -68,7 +85,7 @@ class Reverse(Solver[State]):
             f = check_scalar("upper", problem.upper_at(x, samples.upper)(now.y))
             d, *a = derivatives(f, x, *seen)
         count(gradients=self.K + 2, Hv=self.K - 1, Jv=self.K)
-        return d, state.moved(v=(-1 if rule else self.value("beta", state.t)) * torch.stack(a).sum(0))
+        return d, state.replace(v=(-1 if rule else self.value("beta", state.t)) * torch.stack(a).sum(0))
 
     def step_by_step(
         self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator
@@ -87,4 +104,4 @@ class Reverse(Solver[State]):
             Hv, Jv = lower_loss(problem, x, batch).products(start, a)
             d, a = d - beta * Jv, a - beta * Hv
             v = v + beta * a
-        return d - beta * lower_loss(problem, x, its_batch).jacobian_vector(first, a), state.moved(y=y, v=v)
+        return d - beta * lower_loss(problem, x, its_batch).jacobian_vector(first, a), state.replace(y=y, v=v)

@@ -22,10 +22,11 @@ import torch
 from torch import Generator
 
 from bilevel_book.methods.estimates import Pair
-from bilevel_core.directions import finite_difference, project
+from bilevel_core.curvature import Curvature
+from bilevel_core.directions import project
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, RADIUS, UNIT, SingleLoop, State, method, option
+from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, Suggestions, method, option
 from bilevel_core.solvers.fmbo import check_in_ball
 
 
@@ -38,23 +39,32 @@ class SGHAState(State):
 
 @method
 class SGHA(SingleLoop[SGHAState]):
-    alpha: Step = option(Power(0.07), POSITIVE, "step of x")
-    beta: Step = option(Power(1.0), POSITIVE, "step of y")
-    lam: Step = option(Power(0.3), POSITIVE, "step of v")
+    state_type = SGHAState
+
+    alpha: Step = option(Power(0.07), STEP, "step of x")
+    beta: Step = option(Power(1.0), STEP, "step of y")
+    lam: Step = option(Power(0.3), STEP, "step of v")
     hold: float = option(1.0, POSITIVE, "how strongly x and y are held")
     damp: float = option(1e-3, POSITIVE, "how strongly v is drawn to 0")
     follow: float = option(0.5, UNIT, "the part of their way to x and y that x' and y' go in a step")
-    delta: Rate = option(0.01, POSITIVE, "half the distance of the two gradients, in units of v")
+    delta: Rate | None = option(0.01, STEP.or_none(), "half the distance of the two gradients, in units of v")
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
-    def remember(self, state: State) -> SGHAState:
+    def init_memory(self, state: State) -> SGHAState:
         check_in_ball(state.v, self.r_v)
         return SGHAState(**vars(state), slow=Pair(state.x, state.y))
 
+    @classmethod
+    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+        """The saddle is stable for lam L^2 < hold, and x for alpha hold < 2."""
+        step = common["lam"][0]
+        held = min(common["alpha"], (step, "1 / (2 hold)"))
+        return common | {"hold": (m.L, "L"), "alpha": held, "lam": (step / 2, "1 / (4 L)")}
+
     def update(self, problem: BilevelProblem, state: SGHAState, generator: Generator) -> SGHAState:
         x, y, v, slow = state.x, state.y, state.v, state.slow
-        d = finite_difference(problem, x, y, v, self.draw(problem, generator), self.value("delta", state.t))
+        d = self.directions(problem, x, y, v, self.draw(problem, generator), state.t)
         pull_x, pull_y = self.hold * (x - slow.x), self.hold * (y - slow.y)
         state = self.move(problem, state, x=d.x + pull_x, y=pull_y - d.v, v=d.y + self.damp * v)
         slow = Pair(torch.lerp(slow.x, state.x, self.follow), torch.lerp(slow.y, state.y, self.follow))
-        return state.moved(v=project(state.v, self.r_v), slow=slow)
+        return state.replace(v=project(state.v, self.r_v), slow=slow)

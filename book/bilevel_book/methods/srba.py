@@ -19,18 +19,19 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import Point, exact_at
 from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.schedules import Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, UNIT, Solver, State, draw, method, option, recursive_momentum
-from bilevel_core.solvers.fmbo import MomentumState
+from bilevel_core.solvers.base import COUNT, STEP, UNIT, SingleLoop, State, draw, method, option, recursive_momentum
+from bilevel_core.solvers.fmbo import MomentumState, Point
 
 
 @method
-class _Refreshed(Solver[MomentumState]):
-    alpha: Step = option(0.1, POSITIVE, "step of x")
-    beta: Step = option(0.2, POSITIVE, "step of y")
-    lam: Step = option(0.2, POSITIVE, "step of v")
+class _Refreshed(SingleLoop[MomentumState]):
+    state_type = MomentumState
+
+    alpha: Step = option(0.1, STEP, "step of x")
+    beta: Step = option(0.2, STEP, "step of y")
+    lam: Step = option(0.2, STEP, "step of v")
 
     @abstractmethod
     def fresh(self, t: int, generator: torch.Generator) -> bool:
@@ -41,15 +42,17 @@ class _Refreshed(Solver[MomentumState]):
         full_samples(problem)  # refuses one draw that would stand for all the data
         return state
 
-    def remember(self, state: State) -> MomentumState:
+    def init_memory(self, state: State) -> MomentumState:
         return MomentumState.first(state)
 
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
-        point, fresh = Point(state.x, state.y, state.v), state.t == 0 or self.fresh(state.t, generator)
-        points = [point] if fresh else [point, state.before]
-        d, *then = exact_at(problem, points, draw(problem, generator, full=fresh))
-        h = recursive_momentum(d, state.h, then[0], eta=0.0) if then else d
-        return self.move(problem, state, y=h.y, v=h.v, x=h.x).moved(before=point, h=h)
+        point, refresh = Point(state.x, state.y, state.v), state.t == 0 or self.fresh(state.t, generator)
+        samples = draw(problem, generator, full=True) if refresh else self.draw(problem, generator)
+        h = now = self.directions(problem, *point, samples, state.t)
+        if not refresh:
+            before = self.directions(problem, *state.before, samples, state.t)
+            h = recursive_momentum(now, state.h, before, eta=0.0)
+        return self.move(problem, state, y=h.y, v=h.v, x=h.x).replace(before=point, h=h)
 
 
 @method

@@ -13,7 +13,7 @@ released code leaves the first term out of the sum and multiplies one term only 
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop, neumann
-from bilevel_core.directions import Loss
+from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
 
@@ -25,4 +25,4 @@ class StocBiO(DoubleLoop):
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
         batches = lower_batches(problem, generator, self.Q, self.full)
-        return state.moved(v=neumann(problem, state.x, state.y, f_y, batches, self.eta_series))
+        return state.replace(v=neumann(problem, state.x, state.y, f_y, batches, self.eta_series))

@@ -11,35 +11,26 @@ with the same k and the same batches at both points. gamma is `eta_series`; the 
 gradients, K - 1 H v on average, 2 J v (half at t = 0).
 """
 
+from typing import Any
+
 import torch
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, PairState, surrogate, truncated
-from bilevel_core.directions import losses
+from bilevel_book.methods.estimates import Pair, PairMomentum, truncated
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, UNIT, draw, lower_batches, method, option, recursive_momentum
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.base import COUNT, STEP, method, option
 
 
 @method
-class SUSTAIN(PairSolver):
-    alpha: Step = option(Power(0.1), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5), POSITIVE, "step of y")
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+class SUSTAIN(PairMomentum):
+    is_random = True
+
+    alpha: Step = option(Power(0.1), STEP, "step of x")
     K: int = option(12, COUNT, "the product has fewer factors than this")
-    eta_series: float = option(0.3, POSITIVE, "gamma of the product, below 2 / L")
 
-    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, eta = Pair(state.x, state.y), self.momentum_weight(state.t)
-        k = int(torch.randint(self.K, (), generator=generator))
-        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, k))
+    def factors(self, generator: Generator) -> int:
+        return int(torch.randint(self.K, (), generator=generator))
 
-        def estimate(at: Pair) -> tuple[Pair, Tensor]:
-            f, g = losses(problem, at.x, samples)
-            G, v = surrogate(f, g, at.y, lambda r: truncated(problem, *at, r, batches, self.eta_series, self.K))
-            return Pair(G, g.grad_y(at.y)), v
-
-        h, v = estimate(here)
-        if eta < 1:
-            h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
-        return self.move(problem, state, x=h.x, y=h.y).moved(v=v, before=here, h=h)
+    def solve(self, problem: BilevelProblem, at: Pair, r: Tensor, batches: list[Any]) -> Tensor:
+        return truncated(problem, at.x, at.y, r, batches, self.eta_series, self.K)

@@ -17,16 +17,16 @@ and reads different blocks of the weights, and returns a y one step past its est
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
-from bilevel_core.directions import losses, lower_loss
+from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, draw, lower_batches, method, option
 
 
 @method
 class VRBO(PairSolver):
-    alpha: Step = option(Power(0.4, p=1 / 2), POSITIVE, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of y")
+    alpha: Step = option(Power(0.4, p=1 / 2), STEP, "step of x")
+    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
     inner: int = option(1, COUNT, "steps of y for one of x")
     period: int = option(3, COUNT, "steps from one fresh start of the estimates to the next")
     large: int = option(5, COUNT, "draws in a fresh start")
@@ -40,7 +40,10 @@ class VRBO(PairSolver):
             """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
             samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
             at_x = {
-                id(x): (*losses(problem, x, samples), [lower_loss(problem, x, each, fixed=True) for each in batches])
+                id(x): (
+                    *losses(problem, x, samples),
+                    [lower_loss(problem, x, each, needs_grad_x=False) for each in batches],
+                )
                 for x, _ in points
             }
 
@@ -64,4 +67,4 @@ class VRBO(PairSolver):
             state = self.move(problem, state, **{name: getattr(h, name)})
             last, here = here, Pair(state.x, state.y)
             h, v = carry(h, last, here)
-        return state.moved(v=v, before=here, h=h)
+        return state.replace(v=v, before=here, h=h)

@@ -33,7 +33,6 @@ class Images(NamedTuple):
 
 class HyperCleaning(BilevelProblem):
     __doc__ = __doc__
-    shares_x = False
 
     def __init__(
         self,

@@ -9,8 +9,6 @@ test file (10000), so nothing is held out; `held_out=True` splits the training f
 keeps the test file for testing. Without a ridge g is convex but not strongly convex.
 """
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
@@ -23,36 +21,6 @@ from bilevel_core.networks import Modules
 MEAN, STD = 0.1307, 0.3081
 
 
-class Pool(nn.Module):
-    """2 x 2 max pooling by slices: the numbers of nn.MaxPool2d(2), bit for bit, in a fraction of its time."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        pool: Any = _BySlices
-        return pool.apply(images)
-
-
-class _BySlices(torch.autograd.Function):
-    """Slices have a slow gradient; that of max_pool2d is fast, and only needs to know where each maximum was first."""
-
-    @staticmethod
-    def forward(ctx: Any, images: Tensor) -> Tensor:
-        left, right = images[..., ::2], images[..., 1::2]
-        wide = torch.maximum(left, right)
-        top, bottom = wide[..., ::2, :], wide[..., 1::2, :]
-        if ctx.needs_input_grad[0]:
-            across, down = right > left, bottom > top
-            across = torch.where(down, across[..., 1::2, :], across[..., ::2, :])
-            rows, columns = (2 * torch.arange(size // 2, device=images.device) for size in images.shape[-2:])
-            ctx.save_for_backward(images, images.shape[-1] * (rows[:, None] + down) + columns + across)
-        return torch.maximum(top, bottom)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (images, places), two = ctx.saved_tensors, [2, 2]
-        pool = torch.ops.aten.max_pool2d_with_indices_backward
-        return pool(gradients[0], images, two, two, [0, 0], [1, 1], False, places)
-
-
 def lenet() -> tuple[nn.Sequential, nn.Linear]:
     """The features of LeNet-5 on 32 x 32 images, with ReLU and max pooling, and its last layer.
 
@@ -60,8 +28,8 @@ def lenet() -> tuple[nn.Sequential, nn.Linear]:
     Pooling comes before ReLU, which changes nothing but leaves fewer numbers to work on.
     """
     features = nn.Sequential(
-        nn.Conv2d(1, 6, 5), Pool(), nn.ReLU(),
-        nn.Conv2d(6, 16, 5), Pool(), nn.ReLU(),
+        nn.Conv2d(1, 6, 5), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(6, 16, 5), nn.MaxPool2d(2), nn.ReLU(),
         nn.Flatten(), nn.Linear(400, 120), nn.ReLU(),
         nn.Linear(120, 84), nn.ReLU(),
     )  # fmt: skip

@@ -14,10 +14,10 @@ from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SA, F2SAState
 from bilevel_book.methods.srba import SPABA
-from bilevel_core.directions import Point, grad_y
+from bilevel_core.directions import grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import SWITCH, State, draw, method, option
-from bilevel_core.solvers.fmbo import MomentumState
+from bilevel_core.solvers.fmbo import MomentumState, Point
 
 
 @method
@@ -29,7 +29,7 @@ class ReleasedF2SA(F2SA):
     def follow(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
         if not self.elsewhere:
             return super().follow(problem, state, generator)
-        x, ell, state = state.x, self.value("multiplier", state.t), state.moved(z=state.y)
+        x, ell, state = state.x, self.value("multiplier", state.t), state.replace(z=state.y)
         for _ in range(self.inner):
             upper, lower = draw(problem, generator)
             at_z = grad_y(problem.lower, x, state.z, lower)
@@ -44,9 +44,9 @@ class ReleasedSPABA(SPABA):
     once: bool = option(False, SWITCH, "the coin is tossed a single time for the whole run")
     shows: bool = option(False, SWITCH, "what that toss showed: a look at the whole data in every step, or in none")
 
-    def remember(self, state: State) -> MomentumState:
-        kept = super().remember(state)
-        return kept.moved(t=1, before=Point(*map(torch.zeros_like, kept.before))) if self.once else kept
+    def init_memory(self, state: State) -> MomentumState:
+        kept = super().init_memory(state)
+        return kept.replace(t=1, before=Point(*map(torch.zeros_like, kept.before))) if self.once else kept
 
     def fresh(self, t: int, generator: Generator) -> bool:
         return self.shows if self.once else super().fresh(t, generator)

@@ -20,9 +20,10 @@ from torch import Tensor
 from bilevel_book.methods.estimates import Pair, PairState, neumann
 from bilevel_book.methods.mrbo import MRBO
 from bilevel_book.methods.stocbio import StocBiO
-from bilevel_core.directions import Loss, hessian_vector, losses
+from bilevel_core.directions import hessian_vector
+from bilevel_core.losses import Loss, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import SWITCH, State, draw, lower_batches, method, option, recursive_momentum
+from bilevel_core.solvers.base import SWITCH, State, draw, lower_batches, method, option
 
 STRIDE = 997  # of the pointer: has no common factor with 20000, so it comes back to the right entries late
 
@@ -38,14 +39,14 @@ class ReleasedStocBiO(StocBiO):
     def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
         x, new = state.x, super().update(problem, state, generator)
         if self.misplaced:
-            new = new.moved(x=x + (new.x - x).roll(STRIDE * (state.t + 1)))
-        return new.moved(x=x) if self.dropped else new
+            new = new.replace(x=x + (new.x - x).roll(STRIDE * (state.t + 1)))
+        return new.replace(x=x) if self.dropped else new
 
     def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: torch.Generator) -> State:
         if not self.series:
             return super().solve(problem, state, f_y, g, generator)
         batches = [*lower_batches(problem, generator, 1)] * self.Q
-        return state.moved(v=release_sum(problem, state.x, state.y, f_y, batches, self.eta_series))
+        return state.replace(v=release_sum(problem, state.x, state.y, f_y, batches, self.eta_series))
 
 
 def release_sum(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
@@ -79,7 +80,7 @@ class ReleasedMRBO(MRBO):
         if not self.twice:
             return new
         alpha, beta = self.value("alpha", state.t), self.value("beta", state.t)
-        return new.moved(x=new.x - alpha * new.h.x, y=new.y - beta * new.h.y)
+        return new.replace(x=new.x - alpha * new.h.x, y=new.y - beta * new.h.y)
 
     def between(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
         """A step in which y takes half of its way before G is formed; `before.y` remembers that midpoint."""
@@ -95,11 +96,11 @@ class ReleasedMRBO(MRBO):
 
         h_y = g.grad_y(y)
         if eta < 1:
-            h_y = recursive_momentum(h_y, state.h.y, g.grad_y(state.before.y), eta)
+            h_y = torch.add(h_y, state.h.y - g.grad_y(state.before.y), alpha=1 - eta)
         midpoint = y - beta * h_y
         h_x, v = G(midpoint)
         if eta < 1:
-            h_x = recursive_momentum(h_x, state.h.x, G(y)[0], eta)
-        return state.moved(
+            h_x = torch.add(h_x, state.h.x - G(y)[0], alpha=1 - eta)
+        return state.replace(
             x=x - 2 * alpha * h_x, y=midpoint - beta * h_y, v=v, before=Pair(x, midpoint), h=Pair(h_x, h_y)
         )

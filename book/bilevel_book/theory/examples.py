@@ -82,8 +82,6 @@ class Kink(BilevelProblem):
     There v*_delta solves v + delta v |v| / 2 = 1, and the bounds on the effect of delta are attained, to first order.
     """
 
-    shares_x = False
-
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return torch.zeros(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
 

@@ -99,8 +99,6 @@ class LogCoshFamily(BilevelProblem):
     the sample as the first axis: `g_y(x, y).mean(0)` is the expectation.
     """
 
-    shares_x = False
-
     def __init__(
         self,
         A: Tensor,
