@@ -1,6 +1,6 @@
 """The workshop of the book.
 
-python book/tools.py address                writes the repository's address, from _config.yml, into the chapters
+python book/tools.py address                writes the first cell of every chapter, with the address in _config.yml
 python book/tools.py cover                  draws the cover, and the picture of README.md
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
@@ -8,7 +8,6 @@ python book/tools.py student                writes the chapters without solution
 python book/tools.py instructor             executes and renders the solutions of homework into _build/instructor
 python book/tools.py slides                 makes slides of two chapters in _build/slides
 python book/tools.py pdf                    prints the built pages into _build/html/pdf
-python book/tools.py minutes [NAME ...]     says how long each chapter takes, and writes it into those that are named
 python book/tools.py licences               writes LICENCES.md: what is shipped and what is pinned, with its licence
 python book/tools.py release [PYTHON ...]   builds both distributions and tries the wheel with each Python
 python book/tools.py site NAME [FOLDER]     puts the built book beside its other versions: NAME is dev, or as 1.0 is
@@ -22,10 +21,10 @@ from importlib import import_module
 from pathlib import Path
 
 import nbformat
-import yaml
 from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
 
+from bilevel_book import address
 from bilevel_book.sliders import LIVE
 from bilevel_core.checkpoint import write_atomically
 
@@ -89,34 +88,42 @@ def clean(notebook: nbformat.NotebookNode) -> None:
             cell.outputs = joined(cell.outputs)
 
 
+# The first cell of every chapter; tests/pages/test_installation.py runs it in three surroundings.
 INSTALLATION = """\
-# Only where the book is not installed: in Colab, or in a folder of your own.
+# Only where the book is not installed.
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 
 if importlib.util.find_spec("bilevel_book") is None:
-    book = "git+{repository}"
-    both = "bilevel-core @ " + book, f"bilevel-book @ {{book}}#subdirectory=book"
+    here = Path.cwd()
+    folders = [here, *here.parents]
+    around = [path for path in folders if (path / "book/bilevel_book").is_dir()]
+    if not around:
+        raise ModuleNotFoundError(
+            "bilevel_book is not installed: run `pip install . ./book` in the "
+            "folder of this book's repository{where}."
+        )
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, *both], check=True)
+    subprocess.run([*pip, around[0], around[0] / "book"], check=True)
 """
 
 
 def dress(notebook: nbformat.NotebookNode) -> None:
     """What every chapter carries: a cell that installs the book where it is missing, and where its slides begin."""
-    repository = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]["url"]
+    where = f", {address.repository()}" if address.repository() else ""
     if notebook.cells[1].get("id") != "installation":
         notebook.cells.insert(1, nbformat.v4.new_code_cell(id="installation", metadata={"tags": ["remove-cell"]}))
-    notebook.cells[1].source = INSTALLATION.format(repository=repository).strip()
+    notebook.cells[1].source = INSTALLATION.format(where=where).strip()
     notebook.cells[1].metadata.update(jupyter={"source_hidden": True}, slideshow={"slide_type": "skip"})
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.metadata.slideshow = {"slide_type": "slide" if cell.source.startswith(("# ", "## ")) else "subslide"}
 
 
-def address() -> None:
-    """Write the repository's address, from _config.yml, into the chapters."""
+def write_address() -> None:
+    """Write the first cell of every chapter again, with the repository's address from _config.yml."""
     for path in (ROOT / "chapters").glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
@@ -157,9 +164,9 @@ def lab(*options: str) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"address": address, "cover": cover, "lab": lab, "notebooks": notebooks}
+    commands = {"address": write_address, "cover": cover, "lab": lab, "notebooks": notebooks}
     # Each by the module of its name, see book/workshop.
-    made = ("instructor", "licences", "minutes", "pdf", "release", "site", "slides", "student")
+    made = ("instructor", "licences", "pdf", "release", "site", "slides", "student")
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
     name, *options = sys.argv[1:]

@@ -1,9 +1,10 @@
 """Ways into and out of the pages: a site map, a list of the pages for programs that read, and a page for lost readers.
 
-All of them, and the cards that show a link to the book, need the address that it will have, `html_baseurl`; none asks
-the network for anything.
+A site map, the cards that show a link to the book and the buttons that launch a chapter elsewhere need the address of
+the book (`bilevel_book.address`); while there is none, they are left out. None asks the network for anything.
 """
 
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -14,6 +15,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 import bilevel_core
+from bilevel_book import address
 
 LOST = """<!doctype html>
 <html lang="en">
@@ -60,9 +62,16 @@ def site_map(addresses: list[str]) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    def address(app: Sphinx, config: Config) -> None:
-        config.ogp_site_url, config.ogp_site_name = config.html_baseurl, config.html_title
+    def configure(app: Sphinx, config: Config) -> None:
+        config.html_baseurl = config.ogp_site_url = address.pages()
+        config.ogp_site_name = config.html_title
         config.version = config.release = bilevel_core.__version__
+        if not config.html_baseurl:
+            config.html_theme_options.pop("launch_buttons", None)
+
+    def remove_cards(app, pagename, templatename, context, doctree) -> None:
+        if not app.config.html_baseurl:
+            context["metatags"] = re.sub(r'<meta property="og:[^>]*>\s*', "", context.get("metatags", ""))
 
     def finished(app: Sphinx, exception: Exception | None) -> None:
         if exception or app.builder.format != "html":
@@ -73,11 +82,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
         for page in order:
             words = first_words(app.env.get_doctree(page))
             listed.append(f"- [{app.env.titles[page].astext()}]({base}{page}.html){': ' * bool(words)}{words}")
-        (out / "sitemap.xml").write_text(site_map([f"{base}{page}.html" for page in order]), encoding="utf-8")
+        if base:
+            (out / "sitemap.xml").write_text(site_map([f"{base}{page}.html" for page in order]), encoding="utf-8")
         (out / "llms.txt").write_text("\n".join(listed) + "\n", encoding="utf-8")
         lost = LOST.format(title=escape(title), path=urlsplit(base).path, root=app.config.root_doc)
         (out / "404.html").write_text(lost, encoding="utf-8")
 
-    app.connect("config-inited", address)
+    app.connect("config-inited", configure)
+    app.connect("html-page-context", remove_cards, priority=900)
     app.connect("build-finished", finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

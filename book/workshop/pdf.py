@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import yaml
 from playwright.sync_api import Page, sync_playwright
 from pypdf import PdfWriter
 
+from bilevel_book import address
 from bilevel_book.doctor import browser
 from workshop import ROOT
 
@@ -43,10 +43,9 @@ def pdf(*names: str) -> None:
 
 
 def in_order() -> Iterable[Path]:
-    """The pages of the book, as its site map lists them."""
-    base = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"]
-    for address in re.findall("<loc>(.+)</loc>", (HTML / "sitemap.xml").read_text(encoding="utf-8")):
-        yield HTML / address.removeprefix(base)
+    """The pages of the book, as its list for programs has them."""
+    for link in re.findall(r"^- \[[^\]]+\]\((\S+)\)", (HTML / "llms.txt").read_text(encoding="utf-8"), re.M):
+        yield HTML / link.removeprefix(address.pages())
 
 
 def printed(tab: Page, page: Path) -> Path:

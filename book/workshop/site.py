@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import yaml
-
+from bilevel_book import address
 from workshop import ROOT
 
 HTML = ROOT / "_build" / "html"
@@ -33,10 +32,11 @@ def site(name: str, folder: str = str(ROOT / "_build" / "site")) -> None:
         sys.exit(f"A version of the book is called dev or as 1.0 is, not {name!r}.")
     if not (HTML / FRONT).is_file():
         sys.exit(f"There is no book in {HTML}: say make book.")
-    base, target = yaml.safe_load((ROOT / "_config.yml").read_text())["html"]["baseurl"], Path(folder) / name
+    base, target = address.pages(), Path(folder) / name
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(HTML, target)
-    for path in (*target.rglob("*.html"), target / "sitemap.xml", target / "llms.txt"):
+    named = (*target.rglob("*.html"), target / "sitemap.xml", target / "llms.txt") if base else ()
+    for path in named:
         text = path.read_text(encoding="utf-8").replace(base, f"{base}{name}/")
         if path == target / "404.html":  # it is shown at any address, so its links begin at the top
             text = text.replace(f'href="{urlsplit(base).path}', f'href="{urlsplit(base).path}{name}/')
@@ -56,4 +56,5 @@ def link(folder: Path) -> None:
         (found[name] / "_static" / "versions.js").write_text(words, encoding="utf-8")
     (folder / "index.html").write_text(GO_ON.format(f"{names[0]}/{FRONT}"), encoding="utf-8")
     for shared in ("404.html", "sitemap.xml", "llms.txt"):
-        shutil.copy(found[names[0]] / shared, folder)
+        if (found[names[0]] / shared).is_file():
+            shutil.copy(found[names[0]] / shared, folder)
