@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from nbformat import NotebookNode
 
 START = re.compile(r"\{exercise-start\} ?(?P<title>.*)\n:label: (?P<label>\S+)")
-MINUTES = {"easy": 5, "medium": 10, "hard": 15}
-GRADE = re.compile(rf"\((?P<homework>homework, )?(?P<grade>{'|'.join(MINUTES)})\)$")
 
 
 @dataclass
@@ -24,17 +22,8 @@ class Exercise:
         return "\n\n".join(cell.source for cell in cells if cell.cell_type == "code")
 
     @property
-    def grade(self) -> re.Match[str]:
-        if found := GRADE.search(self.title):
-            return found
-        raise ValueError(
-            f"the exercise {self.label!r} has the title {self.title!r}; end it with (easy), (medium),"
-            " (hard), or with (homework, easy) and so on"
-        )
-
-    @property
     def homework(self) -> bool:
-        return bool(self.grade["homework"])
+        return "(homework" in self.title
 
 
 def exercises(notebook: NotebookNode) -> Iterator[Exercise]:
