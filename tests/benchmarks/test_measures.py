@@ -14,19 +14,18 @@ import rejected
 import scaling
 from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core.directions import finite_difference
-from bilevel_core.problem import check_problem
 from bilevel_core.problems import Quadratic
 
 
 @pytest.mark.slow
-def test_the_stand_in_for_hypertorch_is_the_hypergradient():
+def test_hypertorch_stand_in_gives_the_hypergradient():
     problem = Quadratic(dim_x=4, dim_y=6, L=10.0)
     x = problem.x0
     found = peers.hypertorch_cg(problem, x, problem.y_star(x), problem.full(), 1e-12, 0)
     torch.testing.assert_close(found, problem.hypergradient(x), rtol=1e-10, atol=1e-12)
 
 
-def test_lenet_as_it_is_usually_written_is_the_network_of_the_problem():
+def test_plain_lenet_is_the_network_of_the_problem():
     ours, usual = overheads.seeded(lambda: nn.Sequential(*lenet())), overheads.seeded(overheads.plain_lenet)
     images = torch.rand(3, 1, 32, 32)
     torch.testing.assert_close(ours(images), usual(images))
@@ -34,7 +33,7 @@ def test_lenet_as_it_is_usually_written_is_the_network_of_the_problem():
 
 
 @pytest.mark.slow
-def test_directions_of_layers_that_are_computed_again_are_those_of_layers_that_are_kept():
+def test_recomputed_layers_give_the_same_directions():
     kept, again = (memory.Towers(20 * 6**2, depth=20, batch_size=3, recompute=recompute) for recompute in (False, True))
     x, y = kept.start(torch.Generator().manual_seed(0))
     v, samples = torch.ones_like(y), kept.sample(torch.Generator())
@@ -42,14 +41,7 @@ def test_directions_of_layers_that_are_computed_again_are_those_of_layers_that_a
         torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
 
 
-def test_the_synthetic_problem_has_the_sizes_that_it_is_asked_for(generator):
-    problem = scaling.Wide(dim_x=50, dim_y=200, batch_size=7)
-    check_problem(problem, seed=0)
-    x, y = problem.start(generator)
-    assert (len(x), len(y), len(problem.sample(generator).lower)) == (50, 200, 7)
-
-
-def test_a_slope_is_the_exponent_of_the_larger_half():
+def test_slope_is_the_exponent_of_the_larger_half():
     sizes = [1, 10, 100, 1000]
     table = pd.DataFrame({"grows": "n", "method": "A", "size": sizes, "ms": [5, 5, 3e2, 3e3], "megabytes": 7.0})
     (row,) = scaling.slopes(table).to_dict("records")

@@ -1,10 +1,9 @@
-"""The digits of Chapter 1, and the picture of their weights."""
+"""The digits of Chapter 1."""
 
 import pytest
 import torch
 
 from bilevel_book.digits import Digits
-from bilevel_book.figures.digits import believed
 from bilevel_book.methods import SOLVERS
 from bilevel_book.walk import walk
 from bilevel_core import FdeHBO
@@ -21,14 +20,14 @@ def path(digits):
     return walk(digits, FdeHBO(alpha=100.0, beta=1.0, lam=1.0, eta=0.5, r_v=100.0), 40)
 
 
-def test_three_labels_in_ten_are_wrong_and_the_trusted_digits_are_others(digits):
+def test_three_labels_in_ten_are_wrong(digits):
     assert digits.wrong.sum() == 60
     assert digits.wrong.equal(digits.given != digits.true)
     assert digits.pixels.shape == digits.trusted[0].shape == (200, 197)
     assert not any((digits.pixels == row).all(1).any() for row in digits.trusted[0])
 
 
-def test_the_lower_level_is_strongly_convex(digits):
+def test_lower_level_is_strongly_convex(digits):
     draw = torch.Generator().manual_seed(0)
     y, u = torch.randn(2, 1970, generator=draw)
     x = torch.full((200,), -20.0)  # hardly any weight: only the ridge is left
@@ -36,23 +35,8 @@ def test_the_lower_level_is_strongly_convex(digits):
     assert torch.allclose(grad_y(digits.lower, x, y, None), 2 * digits.C * y, atol=1e-6)
 
 
-def test_wrong_labels_lose_weight_and_the_control_never_moves_one(digits, path):
+def test_wrong_labels_lose_weight(digits, path):
     weights = path[-1].x.sigmoid()
     assert weights[digits.wrong].mean() < 0.35
     assert weights[~digits.wrong].mean() > 0.65
     assert not walk(digits, SOLVERS["alternating"](alpha=100.0, beta=1.0), 3)[-1].x.any()
-
-
-def test_the_picture_shows_labels_and_weights_as_they_are(digits, path):
-    above, below = believed(digits, path, 20).axes
-    weights = path[20].x.sigmoid()
-    words = [text.get_text() for text in above.texts]
-    marked = [word.endswith("✗") for word in words[::2]]
-    assert marked == digits.wrong[:12].tolist()
-    assert [word.split()[1] for word in words[::2]] == [str(label.item()) for label in digits.given[:12]]
-    assert words[1::2] == [f"{weight:.2f}" for weight in weights[:12]]
-    assert [bar.get_width() for bar in above.patches] == pytest.approx(weights[:12].tolist())
-    ink = [image.get_array().max() for image in above.images]
-    assert ink == pytest.approx((0.1 + 0.9 * weights[:12]).tolist(), abs=0.01)  # a digit is as dark as its weight
-    marks = [line.get_ydata()[0].item() for line in below.lines if line.get_marker() == "o"]
-    assert marks == pytest.approx([weights[~digits.wrong].mean().item(), weights[digits.wrong].mean().item()])

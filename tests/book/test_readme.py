@@ -15,14 +15,14 @@ def histories():
     return solved(README, seeds=1, steps=400)
 
 
-def test_the_problem_of_the_readme_has_the_answer_that_it_says(histories):
+def test_readme_problem_has_the_solution_it_states(histories):
     (fdehbo,), (control,) = histories["FdeHBO"], histories["alternating"]
     assert fdehbo.penalty.iloc[-1] == pytest.approx(ANSWER, abs=0.1)
     assert set(control.penalty) == {1.0}  # f does not contain x
 
 
 @pytest.mark.slow
-def test_the_picture_reads_on_a_light_page_and_on_a_dark_one(histories):
+def test_readme_picture_reads_on_light_and_dark_pages(histories):
     drawn, stored = picture(histories).decode(), (ROOT / "book" / "_static" / "readme.svg").read_text()
     for svg in (drawn, stored):
         assert "svg{color:#222222;fill:currentColor}@media(prefers-color-scheme:dark){svg{color:#ddd}}" in svg

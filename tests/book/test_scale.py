@@ -35,7 +35,7 @@ class Passes(LogCosh):
 
 
 @pytest.mark.parametrize("method", scale.methods(), ids=lambda method: method.name)
-def test_passes_and_vectors_are_those_that_the_method_has(method):
+def test_passes_and_vectors_match_the_method(method):
     problem = Passes(dim_x=3, dim_y=7, noise=0.1, shares_x=False)
     options = {name: value for name, value in {"inner": 1, "eta": 0.5}.items() if hasattr(SOLVERS[method.name], name)}
     solver = SOLVERS[method.name](**options)
@@ -50,12 +50,7 @@ def test_passes_and_vectors_are_those_that_the_method_has(method):
     assert method.vectors == len(kept)
 
 
-def test_f2sa_pays_three_passes_for_every_inner_step():
-    f2sa = {inner: next(m for m in scale.methods(inner) if m.name == "F2SA").passes for inner in (1, 10)}
-    assert f2sa == {1: 6, 10: 33}
-
-
-def test_a_step_fits_where_its_memory_does_and_costs_what_its_operations_do():
+def test_cost_of_a_step_follows_from_operations_and_memory():
     method, machine = scale.Method("plain", 1, 1, 3.0), scale.Machine(bfloat16=1e12, dollars=2.0, memory=8e9)
     cost = scale.reweighting(1e9, method, machine, tokens=3)
     assert cost["operations"] == 6 * 1e9 * 3e9  # parameters times tokens, two forwards and four backwards
@@ -73,11 +68,11 @@ def test_a_step_fits_where_its_memory_does_and_costs_what_its_operations_do():
     ("runs", "workers", "end"),
     [([3.0, 1.0, 2.0], 1, 6.0), ([3.0, 1.0, 2.0], 2, 3.0), ([1.0, 1.0, 5.0], 2, 6.0), ([1.0, 5.0], 9, 5.0)],
 )
-def test_a_sweep_ends_with_its_last_run(runs, workers, end):
+def test_makespan_ends_with_the_last_run(runs, workers, end):
     assert scale.makespan(runs, workers) == end
 
 
-def test_hours_are_those_of_the_stored_runs():
+def test_hours_match_the_stored_runs():
     *rows, total = [re.split(r" *\| *", line)[1:-1] for line in costs.hours().splitlines()[2:]]
     stored = [json.loads(path.read_text()) for path in scale.RESULTS.glob("rate/*/*/*.json")]
     rate = next(row for row in rows if row[0] == "rate")
@@ -90,12 +85,7 @@ def test_hours_are_those_of_the_stored_runs():
         assert many >= float(row[2]) / 60 - 0.01  # no sooner than the longest run
 
 
-def test_the_law_of_the_hours_is_that_of_the_clock():
-    for row in pd.read_csv(scale.COST / "sweeps.csv").itertuples():
-        assert row.serial + row.work / row.workers == pytest.approx(row.wall, rel=0.1)  # as the page says
-
-
-def test_memory_is_proportional_to_the_parameters():
+def test_memory_grows_in_proportion_to_parameters():
     """The slope of its logarithm over the last decade of sizes, where a few pages more or less no longer count."""
     table = pd.read_csv(scale.COST / "memory.csv")
     for _, rows in table.groupby(["problem", "method"]):
@@ -105,13 +95,13 @@ def test_memory_is_proportional_to_the_parameters():
         assert 0.96 <= round(growth, 2) <= 1  # as the page says
 
 
-def test_the_example_on_the_page_runs():
+def test_example_on_the_cluster_page_runs():
     found = doctest.DocTestParser().get_doctest(TEXT.read_text(), {}, TEXT.name, None, 0)
     assert len(found.examples) == 4
     assert doctest.DocTestRunner().run(found).failed == 0
 
 
-def test_the_page_shows_every_table_and_says_of_them_what_they_say():
+def test_cluster_page_agrees_with_its_tables():
     text = TEXT.read_text()
     assert sorted(re.findall(r"```\{costs\} (\w+)", text)) == sorted(costs.TABLES)
     towers = pd.read_csv(scale.COST / "memory.csv").query("problem == 'towers' and dim_x > 9e6").set_index("method")

@@ -1,12 +1,16 @@
-"""The one table of how methods look: any two can be told apart, with colours and without."""
+"""How methods look: any two can be told apart, with colours and without, on a white page and on a dark one."""
 
 from itertools import combinations
 
 import numpy as np
+import pytest
 from matplotlib.colors import to_rgb
 
 from bilevel_book.methods import SOLVERS
-from bilevel_book.style import METHODS, look
+from bilevel_book.style import BLACK, BLUE, BROWN, GREEN, GREY, METHODS, ORANGE, PURPLE, RED, SKY, look, spread
+from contrast import contrast
+
+COLOURS = {BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, *(method.color for method in METHODS.values())}
 
 
 def lab(colour):
@@ -17,21 +21,27 @@ def lab(colour):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_every_method_has_a_look_and_no_other_has():
+def test_methods_can_be_told_apart_with_and_without_colours():
     assert set(METHODS) == set(SOLVERS)
-
-
-def test_no_two_methods_share_a_colour_or_look_alike():
     for (one, a), (other, b) in combinations(METHODS.items(), 2):
         assert np.linalg.norm(lab(a.color) - lab(b.color)) > 15, (one, other)
-
-
-def test_without_colours_a_dash_and_a_mark_still_name_the_method():
-    pairs = [(each.linestyle, each.marker) for each in METHODS.values()]
-    assert len(set(pairs)) == len(METHODS)
-
-
-def test_a_variant_keeps_colour_and_mark():
+        assert (a.linestyle, a.marker) != (b.linestyle, b.marker), (one, other)
     tuned = look("FMBO, tuned")
     assert (tuned.color, tuned.marker) == (METHODS["FMBO"].color, METHODS["FMBO"].marker)
-    assert tuned.linestyle != METHODS["FMBO"].linestyle
+    assert tuned.linestyle not in {method.linestyle for method in METHODS.values()}
+
+
+def test_colours_are_legible_on_white_and_turned_round_on_dark():
+    ground, luma = np.full(3, 0x12 / 255), np.array([0.213, 0.715, 0.072])
+    for colour in COLOURS:
+        drawn = np.array(to_rgb(colour))
+        turned = 2 * luma @ (1 - drawn) - (1 - drawn)  # invert(1) hue-rotate(180deg): lightness turns, hue stays
+        screened = 1 - (1 - np.clip(turned, 0, 1)) * (1 - ground)
+        assert contrast(drawn, np.ones(3)) >= 4.5, colour
+        assert contrast(screened, ground) >= 4.5, colour
+
+
+def test_spread_moves_labels_as_little_as_it_must():
+    assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
+    assert spread([0.9, 0.2, 0.21], 0.1) == pytest.approx([0.9, 0.155, 0.255])  # in the order that was given
+    assert spread([0.0, 0.0, 1.0], 0.2) == pytest.approx([0.0, 0.2, 1.0])  # none leaves the axes

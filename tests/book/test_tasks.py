@@ -6,20 +6,14 @@ import pytest
 import torch
 
 from bilevel_book import newer
-from bilevel_book.figures.after_2023 import against
 from bilevel_book.methods import SOLVERS
-from bilevel_book.tasks import TASKS, Penalties, SmallQuadratic, Task
+from bilevel_book.tasks import Penalties, SmallQuadratic, Task
 from bilevel_core import hypergradient
 from bilevel_core.counting import counting
 
 
-def test_an_unknown_task_is_refused():
-    with pytest.raises(ValueError, match="one of quadratic, penalties, cleaning, got 'boosting'"):
-        Task("boosting")
-
-
 @pytest.mark.parametrize("name", ["quadratic", "penalties"])
-def test_a_look_at_all_the_data_is_paid_batch_by_batch(name):
+def test_full_pass_costs_every_batch(name):
     problem, solver = Task(name), SOLVERS["SRBA"](period=2)
     state = solver.init(problem)
     costs = []
@@ -31,17 +25,7 @@ def test_a_look_at_all_the_data_is_paid_batch_by_batch(name):
     assert costs == [(3 * n, n, n), (6, 2, 2), (3 * n, n, n)]
 
 
-def test_a_task_has_the_losses_and_the_numbers_of_its_own_problem():
-    problem, own = Task("penalties", seed=4), TASKS["penalties"](seed=4)
-    x, y = problem.start(torch.Generator().manual_seed(0))
-    samples = problem.sample(torch.Generator().manual_seed(1))
-    y = y + 0.1
-    assert torch.equal(problem.upper(x, y, samples.upper), own.upper(x, y, samples.upper))
-    assert torch.equal(problem.lower(x, y, samples.lower), own.lower(x, y, samples.lower))
-    assert problem.evaluate(x, y) == own.evaluate(x, y)
-
-
-def test_the_tumours_are_split_into_four_sets_that_share_none():
+def test_tumours_are_split_into_four_disjoint_sets():
     problem = Penalties(seed=1)
     sets = (problem.lower_set, problem.upper_set, problem.selection_set, problem.test_set)
     assert [len(points) for points in sets] == [200, 150, 100, 119]
@@ -50,7 +34,7 @@ def test_the_tumours_are_split_into_four_sets_that_share_none():
     assert not torch.equal(Penalties(seed=2).test_set, problem.test_set)
 
 
-def test_a_penalty_is_felt_by_its_own_feature_only():
+def test_penalty_acts_on_its_own_feature_only():
     problem = Penalties()
     x, y = problem.start(torch.Generator())
     y = torch.linspace(-1, 1, 31, dtype=torch.float64)
@@ -60,10 +44,10 @@ def test_a_penalty_is_felt_by_its_own_feature_only():
     assert gap.item() == pytest.approx(x[3].exp().item() * y[3].item() ** 2)  # (3 - 1) e^x y^2 / 2
 
 
-def test_on_the_quadratic_settings_are_chosen_by_another_number_than_methods_are_judged_by():
+def test_quadratic_score_is_the_hypergradient_norm():
     problem = SmallQuadratic(n=20, noise=0.5, seed=3)
-    told = problem.evaluate(problem.minimiser, torch.zeros(10).double())
-    assert told == pytest.approx({"score": 0, "selection_loss": 0}, abs=1e-9)
+    best = problem.evaluate(problem.minimiser, torch.zeros(10).double())
+    assert best == pytest.approx({"score": 0, "selection_loss": 0}, abs=1e-9)
     away = problem.evaluate(problem.x0, torch.zeros(10).double())
     assert away["score"] == pytest.approx(hypergradient(problem, problem.x0).gradient.norm().item(), rel=1e-5)
     assert away["selection_loss"] > 0
@@ -86,17 +70,9 @@ def stored(monkeypatch):
     return rows
 
 
-def test_a_rival_is_ahead_behind_alike_or_undecided(stored):
+def test_rival_is_ahead_behind_alike_or_undecided(stored):
     table = newer.judged("quadratic")
     assert dict(zip(table.rival, table.word, strict=True)) == {
         "half": "ahead", "twice": "behind", "same": "alike", "wild": "undecided",
     }  # fmt: skip
     assert newer.runs("cleaning").empty
-
-
-def test_who_is_ahead_is_drawn_on_the_left(stored):
-    axes = against({"quadratic": newer.judged("quadratic"), "again": newer.judged("quadratic")}, "SOBA").axes
-    middles = [line.get_xdata()[0] for line in axes[0].lines if len(line.get_xdata()) == 1]
-    assert middles[:3] == pytest.approx([0.5, 2.0, 1.0], rel=0.01)
-    assert [line.get_marker() for line in axes[0].lines if len(line.get_xdata()) == 1] == ["<", ">", "s", "o"]
-    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["half", "twice", "same", "wild"]

@@ -70,8 +70,8 @@ def test_versions_link_one_another_and_the_top_leads_to_the_newest(base, tmp_pat
     for name in ("1.0", "1.10", "dev"):
         listed = json.loads((folder / name / "_static" / "versions.js").read_text().split(" = ")[1].rstrip(";\n"))
         assert listed["here"] == name
-        pages = {one["name"]: ("book/old.html" in one["pages"], "book/new.html" in one["pages"]) for one in listed["all"]}
-        assert list(pages.items()) == [("1.10", (False, True)), ("1.0", (True, False)), ("dev", (False, True))]
+        assert [one["name"] for one in listed["all"]] == ["1.10", "1.0", "dev"]
+        assert ["book/old.html" in one["pages"] for one in listed["all"]] == [False, True, False]
         links = f"{base}{name}/" if base else ""
         assert f'href="{links}book/index.html"' in (folder / name / "book" / "index.html").read_text()
     assert "url=1.10/book/index.html" in (folder / "index.html").read_text()
