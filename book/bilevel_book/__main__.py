@@ -80,11 +80,11 @@ def do(given: argparse.Namespace) -> None:
 
 def verdicts(name: str, folder: Path) -> None:
     from bilevel_book import ledger
-    from bilevel_book.ledger.evidence import runs_of
+    from bilevel_book.ledger.evidence import all_runs
     from bilevel_book.verdicts import sentences
 
     case = cache(partial(sentences.case, folder=folder))
-    for claim in ledger.of_experiment(name, runs_of(name, folder), case):
+    for claim in ledger.of_experiment(name, all_runs(name, folder), case):
         where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
         print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
 

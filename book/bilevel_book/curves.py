@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from bilevel_book.verdicts.student import quantile
+from bilevel_book.verdicts.student import interval
 
 
 def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]) -> pd.DataFrame:
@@ -20,13 +20,11 @@ def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(interpolate)
 
 
-def interval(values: pd.DataFrame) -> pd.DataFrame:
+def mean_curves(values: pd.DataFrame) -> pd.DataFrame:
     """Over the seeds of each label: columns (mean, low, high), the 95 % interval of the mean by Student's t.
 
     A missing run leaves no mean; one seed has no interval, and its low and high are its mean.
     """
-    groups = values.groupby("label", sort=False)
-    mean, n = groups.agg(lambda column: column.mean(skipna=False)), groups.size()
-    t = n.map(lambda size: quantile(0.975, size - 1) / np.sqrt(size) if size > 1 else 0.0)
-    half = groups.std().fillna(0).mul(t, axis=0)
-    return pd.concat({"mean": mean, "low": mean - half, "high": mean + half}, axis=1)
+    found = {label: interval(own) for label, own in values.groupby("label", sort=False)}
+    parts = zip(("mean", "low", "high"), zip(*found.values(), strict=True), strict=True)
+    return pd.concat({name: pd.DataFrame(rows, index=pd.Index(found, name="label")) for name, rows in parts}, axis=1)

@@ -10,6 +10,7 @@ copies, the seeds, for each noise and start. Every method has the exponents of i
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from bilevel_book.bent import Bent, InBall
 from bilevel_book.experiments import sweep
 from bilevel_book.methods import F2SA, F3SA
 from bilevel_book.ripples import Ripples
+from bilevel_book.verdicts.student import interval
 from bilevel_core import run
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers import SOBA
@@ -40,7 +42,6 @@ SOBAS = {
 # 1.5 * 1.5, it stays below 2: no method needs a ball.
 W = 4.0
 SEEDS = 8
-T_QUANTILE = 2.3646  # of Student's t distribution with SEEDS - 1 = 7 degrees of freedom, at 0.975
 # At 0.2 the bias of the penalty methods is the largest term, at 2 the noise is, whose factor on g is then at its limit.
 NOISES = (0.2, 0.5, 2.0)
 # The minimiser is near -0.25, a ripple is 2 pi a = 6 to 9 long: from 0 there is nothing to travel, from 2 a part of a
@@ -128,28 +129,21 @@ class Averaged(Solver[AveragedState]):
         return averages | ({} if self.radius == float("inf") else {"at_the_ball": at_the_ball.double().mean().item()})
 
 
-class Stack(Ripples):
-    """All pairs (noise, start), each with SEEDS copies, named so."""
+class _AllPairs:
+    """All pairs (noise, start), each with SEEDS copies, which have names."""
 
     def __init__(self, noises: Sequence[float] = NOISES, starts: Sequence[float] = STARTS):
-        noise, start, names = _stacked(noises, starts)
-        super().__init__(len(names), noise=noise, start=start)
-        self.names = names
+        each = list(product(noises, starts, range(SEEDS)))
+        super().__init__(len(each), noise=[noise for noise, _, _ in each], start=[start for _, start, _ in each])
+        self.names = [copy_name(*which) for which in each]
 
 
-class BentStack(Bent):
-    """The same of `Bent`."""
-
-    def __init__(self, noises: Sequence[float] = NOISES, starts: Sequence[float] = STARTS):
-        noise, start, names = _stacked(noises, starts)
-        super().__init__(len(names), noise=noise, start=start)
-        self.names = names
+class Stack(_AllPairs, Ripples):
+    """The stack on `Ripples`."""
 
 
-def _stacked(noises: Sequence[float], starts: Sequence[float]) -> tuple[list[float], list[float], list[str]]:
-    """The noise, the start and the name of each copy."""
-    each = [(noise, start, seed) for noise in noises for start in starts for seed in range(SEEDS)]
-    return [noise for noise, _, _ in each], [start for _, start, _ in each], [copy_name(*which) for which in each]
+class BentStack(_AllPairs, Bent):
+    """The stack on `Bent`."""
 
 
 def copy_name(noise: float, start: float, seed: int) -> str:
@@ -206,14 +200,6 @@ def slope(averages: pd.DataFrame) -> pd.Series:
     """For each column the least-squares slope of log A against log T; T is the index."""
     x = np.log(averages.index.to_numpy(float))
     return pd.Series(np.polyfit(x, np.log(averages), 1)[0], averages.columns)
-
-
-def interval(values: pd.Series) -> tuple[float, float, float]:
-    """Mean over the seeds, and the ends of its 95 % confidence interval: mean -+ t s / sqrt(8)."""
-    if len(values) != SEEDS:
-        raise ValueError(f"the interval is for {SEEDS} seeds, got {len(values)} values")
-    mean, half = values.mean(), T_QUANTILE * values.std(ddof=1) / SEEDS**0.5
-    return mean, mean - half, mean + half
 
 
 def slopes(noise: float = NOISE, start: float = NEAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from bilevel_book import experiments
 from bilevel_book.ledger import Evidence
 from bilevel_book.stored import SIZE
 from bilevel_book.verdicts import sentences
-from bilevel_book.verdicts.cells import Word
+from bilevel_book.verdicts.cells import Outcome
 
 COLUMNS = {
     "hyper-representation": ["upper_loss", "upper_error", "selection_loss", "test_accuracy"],
@@ -53,7 +53,7 @@ def case_of_fixture():
 
 def cells(method, *words):
     """What the cells of a method say, by both rules."""
-    return pd.DataFrame({"method": method, "word": words, "earlier": words})
+    return pd.DataFrame({"method": method, "outcome": words, "earlier": words})
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +63,7 @@ def lenet():
 
 @pytest.fixture(scope="session")
 def evidence(lenet):
-    said = pd.concat([cells("FdeHBO", *[Word.SUPPORTS] * 3), cells("F2SA", *[Word.AGAINST] * 3)])
+    said = pd.concat([cells("FdeHBO", *[Outcome.SUPPORTS] * 3), cells("F2SA", *[Outcome.AGAINST] * 3)])
     cleaning = made_up("hyper-cleaning")
     return Evidence(lenet, cleaning, case_of(cleaning, lenet), said)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bilevel_book.rates import SEEDS, horizons
-from bilevel_book.verdicts.cells import Word, cell, together
+from bilevel_book.verdicts.cells import Outcome, cell, verdict_on_rate
 from bilevel_book.verdicts.deciding import Verdict
 
 CLAIMED = -2 / 3
@@ -23,14 +23,14 @@ def curves(before, late, spread=0.01, seed=0):
 @pytest.mark.parametrize(
     ("runs", "control", "word"),
     [
-        (curves(-0.67, -0.67), curves(-0.3, -0.3), Word.SUPPORTS),
-        (curves(-0.9, -0.9), curves(-0.3, -0.3), Word.SUPPORTS),  # a bound may be beaten
-        (curves(-0.67, -0.67), curves(-0.67, -0.67), Word.NOTHING),
-        (curves(-0.5, -0.49), curves(-0.3, -0.3), Word.AGAINST),
-        (curves(-0.5, -0.4), curves(-0.67, -0.67), Word.AGAINST),  # it is the method that is judged
-        (curves(-0.3, -0.5), curves(-0.3, -0.3), Word.SILENT),  # it still bends down
-        (curves(-0.62, -0.62, 0.1), curves(-0.3, -0.3), Word.SILENT),  # the interval reaches over the line
-        (curves(-0.67, -0.67), curves(-0.62, -0.62, 0.1), Word.SUPPORTS),  # the control is not below for certain
+        (curves(-0.67, -0.67), curves(-0.3, -0.3), Outcome.SUPPORTS),
+        (curves(-0.9, -0.9), curves(-0.3, -0.3), Outcome.SUPPORTS),  # a bound may be beaten
+        (curves(-0.67, -0.67), curves(-0.67, -0.67), Outcome.NOTHING),
+        (curves(-0.5, -0.49), curves(-0.3, -0.3), Outcome.AGAINST),
+        (curves(-0.5, -0.4), curves(-0.67, -0.67), Outcome.AGAINST),  # it is the method that is judged
+        (curves(-0.3, -0.5), curves(-0.3, -0.3), Outcome.SILENT),  # it still bends down
+        (curves(-0.62, -0.62, 0.1), curves(-0.3, -0.3), Outcome.SILENT),  # the interval reaches over the line
+        (curves(-0.67, -0.67), curves(-0.62, -0.62, 0.1), Outcome.SUPPORTS),  # the control is not below for certain
     ],
 )
 def test_a_cell_says_what_its_two_slopes_are(runs, control, word):
@@ -48,14 +48,14 @@ def test_only_the_window_counts():
 @pytest.mark.parametrize(
     ("words", "verdict"),
     [
-        ([Word.SUPPORTS] * 3, Verdict.HOLDS),
-        ([Word.SUPPORTS] * 3 + [Word.NOTHING] * 9, Verdict.HOLDS),
-        ([Word.SUPPORTS] * 2, Verdict.UNDECIDED),
-        ([Word.SUPPORTS] * 9 + [Word.AGAINST], Verdict.UNDECIDED),
-        ([Word.AGAINST] * 3 + [Word.SILENT], Verdict.FAILS),
-        ([Word.AGAINST] * 9 + [Word.SUPPORTS], Verdict.UNDECIDED),
-        ([Word.NOTHING] * 12, Verdict.UNDECIDED),
+        ([Outcome.SUPPORTS] * 3, Verdict.HOLDS),
+        ([Outcome.SUPPORTS] * 3 + [Outcome.NOTHING] * 9, Verdict.HOLDS),
+        ([Outcome.SUPPORTS] * 2, Verdict.UNDECIDED),
+        ([Outcome.SUPPORTS] * 9 + [Outcome.AGAINST], Verdict.UNDECIDED),
+        ([Outcome.AGAINST] * 3 + [Outcome.SILENT], Verdict.FAILS),
+        ([Outcome.AGAINST] * 9 + [Outcome.SUPPORTS], Verdict.UNDECIDED),
+        ([Outcome.NOTHING] * 12, Verdict.UNDECIDED),
     ],
 )
 def test_cells_together(words, verdict):
-    assert together(words) == verdict
+    assert verdict_on_rate(words) == verdict

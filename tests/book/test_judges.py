@@ -7,7 +7,7 @@ from bilevel_book.ledger.claim import Verdict
 from bilevel_book.ledger.registry import CONSTRUCTION
 from bilevel_book.ledger.sentences import as_stated, tuned_alike
 from bilevel_book.methods import SOLVERS
-from bilevel_book.verdicts.cells import Word
+from bilevel_book.verdicts.cells import Outcome
 from bilevel_book.verdicts.sentences import _asked, case
 from bilevel_core.solvers import FdeHBO
 
@@ -33,9 +33,9 @@ def test_a_rate_is_judged_by_its_own_cells(evidence):
         "of 3 cells 0 support, 0 prove nothing, 3 speak against, 0 say nothing; "
         "with slopes from T = 100 on the verdict stays"
     )
-    nothing = evidence.cells.assign(word=Word.NOTHING)
+    nothing = evidence.cells.assign(outcome=Outcome.NOTHING)
     assert rates.has_rate(nothing, "FdeHBO", 1.5).verdict is Verdict.UNDECIDED
-    other = rates.has_rate(evidence.cells.assign(earlier=Word.NOTHING), "FdeHBO", 1.5)
+    other = rates.has_rate(evidence.cells.assign(earlier=Outcome.NOTHING), "FdeHBO", 1.5)
     assert other.verdict is Verdict.HOLDS
     assert other.numbers.endswith("with slopes from T = 100 on the verdict would be “undecided”")
 

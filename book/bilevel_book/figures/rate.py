@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
-from bilevel_book.verdicts.cells import ROOM, Word
+from bilevel_book.verdicts.cells import ROOM, Outcome
 
 
 def ripples(
@@ -71,7 +71,7 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
         return figure
 
 
-MARKS = {Word.SUPPORTS: "<", Word.NOTHING: "o", Word.AGAINST: ">", Word.SILENT: "."}
+MARKS = {Outcome.SUPPORTS: "<", Outcome.NOTHING: "o", Outcome.AGAINST: ">", Outcome.SILENT: "."}
 
 
 def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
@@ -87,7 +87,7 @@ def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
                 ax.plot([row.control_low, row.control_high], [place, place], color=GREY, linewidth=3)
                 ax.plot(row.control, place, "|", color=GREY, markersize=9, markeredgewidth=2)
                 ax.plot([row.low, row.high], [place, place], color=look(method).color, linewidth=3)
-                ax.plot(row.slope, place, MARKS[row.word], color=look(method).color, markersize=8)
+                ax.plot(row.slope, place, MARKS[row.outcome], color=look(method).color, markersize=8)
             ax.axvline(claimed, color=BLACK, linewidth=1)
             ax.axvline(claimed + ROOM, color=BLACK, linewidth=1, linestyle="--")
             ax.set_yticks(range(len(rows)), [f"{row.noise:g}, {row.start:g}" for row in rows.itertuples()], fontsize=9)

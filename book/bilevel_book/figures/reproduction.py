@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from bilevel_book.curves import at_marks, interval
+from bilevel_book.curves import at_marks, mean_curves
 from bilevel_book.style import BLACK, METHODS, house_style, look, name_lines, panels
 
 AXES = {
@@ -57,7 +57,7 @@ def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: 
     solvers = dict(zip(table.label, table.solver, strict=True))
     marks = np.linspace(0, until or table.groupby(["label", "seed"])[axis].max().max(), 121)
     values, is_loss = at_marks(table, axis, column, marks), column.endswith("loss")
-    curves = np.exp(interval(np.log(values))) if is_loss else interval(values).clip(0, 1)
+    curves = np.exp(mean_curves(np.log(values))) if is_loss else mean_curves(values).clip(0, 1)
     variants = Counter[str]()
     for number, label in enumerate(solvers):
         style, rows = look(label, solvers[label], variants[solvers[label]]), curves.loc[label]

@@ -28,11 +28,11 @@ class Evidence:
     @classmethod
     def stored(cls) -> "Evidence":
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
-        said = [cells(method).assign(method=method, earlier=cells(method, EARLIER).word) for method in RUNS]
-        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), pd.concat(said))
+        said = [cells(method).assign(method=method, earlier=cells(method, EARLIER).outcome) for method in RUNS]
+        return cls(all_runs(REPRESENTATION), all_runs(CLEANING), cache(case), pd.concat(said))
 
 
-def runs_of(experiment: str, folder: Path = RESULTS) -> pd.DataFrame:
-    """The stored runs of an experiment, all of them."""
+def all_runs(experiment: str, folder: Path = RESULTS) -> pd.DataFrame:
+    """The stored runs of all groups of an experiment."""
     tables = [complete(experiment, group, folder) for group in load(experiment).sizes[SIZE]]
     return pd.concat(tables, ignore_index=True)

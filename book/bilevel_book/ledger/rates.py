@@ -5,7 +5,7 @@ import pandas as pd
 from bilevel_book.ledger.claim import CONSTRUCTION, Claim, holds_if
 from bilevel_book.rates import CLAIMED, EARLIER
 from bilevel_book.verdicts import Verdict
-from bilevel_book.verdicts.cells import Word, together
+from bilevel_book.verdicts.cells import Outcome, verdict_on_rate
 
 OURS, RIVALS = "FdeHBO", ("F2SA", "F3SA")
 
@@ -20,14 +20,14 @@ def has_rate(cells: pd.DataFrame, method: str, exponent: float) -> Claim:
         "eight seeds, beside a negative control, SOBA with the same steps of x and of the lower level, which no theory "
         "promises this rate; by the rule of the protocol"
     )
-    said, verdict, earlier = rows.word.value_counts(), together(rows.word), together(rows.earlier)
-    counts = ", ".join(f"{said.get(word, 0)} {_plural(word)}" for word in Word)
+    said, verdict, earlier = rows.outcome.value_counts(), verdict_on_rate(rows.outcome), verdict_on_rate(rows.earlier)
+    counts = ", ".join(f"{said.get(word, 0)} {_plural(word)}" for word in Outcome)
     robust = "the verdict stays" if earlier == verdict else f"the verdict would be “{earlier}”"
     numbers = f"of {len(rows)} cells {counts}; with slopes from T = {EARLIER} on {robust}"
     return Claim(text, measure, numbers, verdict)
 
 
-def _plural(word: Word) -> str:
+def _plural(word: Outcome) -> str:
     verb, rest = f"{word} ".split(" ", 1)
     return f"{verb.removesuffix('s')} {rest}".strip()
 

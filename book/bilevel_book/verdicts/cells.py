@@ -14,12 +14,14 @@ against it and none supports it; else it is undecided.
 from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
+from itertools import product
 from typing import NamedTuple
 
 import pandas as pd
 
-from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, SINCE, STARTS, interval, slope, stored
+from bilevel_book.rates import CLAIMED, CONTROLS, NOISES, SINCE, STARTS, slope, stored
 from bilevel_book.verdicts.deciding import Verdict
+from bilevel_book.verdicts.student import interval
 
 ROOM = 0.05  # between a slope over two decades and an exponent
 ENOUGH = 3  # cells
@@ -33,7 +35,7 @@ RUNS = {
 }
 
 
-class Word(StrEnum):
+class Outcome(StrEnum):
     SUPPORTS = "supports"
     NOTHING = "proves nothing"
     AGAINST = "speaks against"
@@ -41,7 +43,7 @@ class Word(StrEnum):
 
 
 class Cell(NamedTuple):
-    """Mean slope and interval of the method, those of its control, and the word."""
+    """Mean slope and interval of the method, those of its control, and the outcome."""
 
     slope: float
     low: float
@@ -49,18 +51,18 @@ class Cell(NamedTuple):
     control: float
     control_low: float
     control_high: float
-    word: Word
+    outcome: Outcome
 
 
 def cell(runs: pd.DataFrame, control: pd.DataFrame, claimed: float, since: int = SINCE) -> Cell:
     """From A(T) of both: index T, a column for each seed."""
     own, other = (interval(slope(each.loc[since:])) for each in (runs, control))
-    passes, control_passes = (high < claimed + ROOM for _, _, high in (own, other))
-    if passes:
-        word = Word.NOTHING if control_passes else Word.SUPPORTS
+    limit = claimed + ROOM
+    if own[2] < limit:
+        outcome = Outcome.NOTHING if other[2] < limit else Outcome.SUPPORTS
     else:
-        word = Word.AGAINST if own[1] > claimed + ROOM and not _bends_down(runs) else Word.SILENT
-    return Cell(*own, *other, word)
+        outcome = Outcome.AGAINST if own[1] > limit and not _bends_down(runs) else Outcome.SILENT
+    return Cell(*own, *other, outcome)
 
 
 def _bends_down(runs: pd.DataFrame) -> bool:
@@ -70,28 +72,20 @@ def _bends_down(runs: pd.DataFrame) -> bool:
     return bool(late < before)
 
 
-def together(words: Iterable[Word]) -> Verdict:
-    """The verdict on a rate."""
-    count = Counter(words)
-    if count[Word.SUPPORTS] >= ENOUGH and not count[Word.AGAINST]:
+def verdict_on_rate(outcomes: Iterable[Outcome]) -> Verdict:
+    """What the cells of a method say together."""
+    count = Counter(outcomes)
+    if count[Outcome.SUPPORTS] >= ENOUGH and not count[Outcome.AGAINST]:
         return Verdict.HOLDS
-    if count[Word.AGAINST] >= ENOUGH and not count[Word.SUPPORTS]:
+    if count[Outcome.AGAINST] >= ENOUGH and not count[Outcome.SUPPORTS]:
         return Verdict.FAILS
     return Verdict.UNDECIDED
 
 
 def cells(method: str, since: int = SINCE) -> pd.DataFrame:
     """All cells of a method: experiment, label, noise, start, and the fields of `Cell`."""
-    family = "FdeHBO" if method == "FMBO" else method
-    return pd.DataFrame(
-        [
-            (experiment, label, noise, start, *cell(*runs, CLAIMED[family], since))
-            for experiment, label in RUNS[method]
-            for noise in NOISES
-            for start in STARTS
-            for runs in [
-                [stored("schedules", name, noise, start, experiment=experiment) for name in (label, CONTROLS[family])]
-            ]
-        ],
-        columns=["experiment", "label", "noise", "start", *Cell._fields],
-    )
+    family, rows = "FdeHBO" if method == "FMBO" else method, []
+    for (experiment, label), noise, start in product(RUNS[method], NOISES, STARTS):
+        pair = (stored("schedules", name, noise, start, experiment=experiment) for name in (label, CONTROLS[family]))
+        rows.append((experiment, label, noise, start, *cell(*pair, CLAIMED[family], since)))
+    return pd.DataFrame(rows, columns=["experiment", "label", "noise", "start", *Cell._fields])

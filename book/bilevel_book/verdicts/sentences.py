@@ -1,15 +1,17 @@
 """The sentences of the paper that runs decide: sentences.toml, with the runs of both tracks.
 
 for case in cases("hyper-cleaning"):
-    case.verdict("stated")             the word by the rule of the protocol
+    case.verdict("stated")             the verdict by the rule of the protocol
     case.numbers("stated")             the comparisons behind it
-    case.rules()                       the word by every other rule, so that a reader can change one
+    case.rules                         the verdict by every other rule, so that a reader can change one
 """
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import product
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,19 @@ from bilevel_book.paths import RESULTS
 from bilevel_book.stored import SIZE
 from bilevel_book.verdicts.comparison import Sentence, compare
 from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide, overall, without_inclusions, worst
-from bilevel_book.verdicts.robustness import robustness, stays
+from bilevel_book.verdicts.measures import AXES
 from bilevel_book.verdicts.selection import LOSS, method_of
 from bilevel_book.verdicts.tuning import scores
 
 FILE = Path(__file__).with_name("sentences.toml")
 TRACKS = {"stated": "as stated", "tuned": "tuned alike"}
+MARGINS = (0.02, 0.05, 0.1)
+ON_CLEANING = (4.0, 2.0, 1.0, 0.7, 0.5, 0.45, 0.4, 0.35)
+LEVELS = {  # for the measure faster
+    "upper_loss": (1.5, 1.0, 0.6, 0.4, 0.3, 0.2, 0.15, 0.1),
+    "test_loss": ON_CLEANING,
+    "train_loss": ON_CLEANING,
+}
 HALF_AN_IMAGE = 1 / 6000  # errors are shares of 3000 images
 
 
@@ -53,9 +62,8 @@ class Case:
         key = track, axis or chosen.axis
         if key not in self._compared:  # the same for every margin
             self._compared[key] = [compare(chosen.runs, sentence, key[1]) for sentence in chosen.sentences]
-        return [
-            (each, decide(table, margin)) for each, table in zip(chosen.sentences, self._compared[key], strict=True)
-        ]
+        tables = zip(chosen.sentences, self._compared[key], strict=True)
+        return [(sentence, decide(table, margin)) for sentence, table in tables]
 
     def numbers(self, track: str, axis: str | None = None, margin: float = MARGIN) -> pd.DataFrame:
         """A row for each measure, rival and horizon, as `decide` gives them, but for rivals that `first` contains."""
@@ -66,50 +74,56 @@ class Case:
         return pd.concat(tables, ignore_index=True)
 
     def verdict(self, track: str, axis: str | None = None, margin: float = MARGIN) -> Verdict:
-        """The worst of its measures. With the margin 1 it is the word on "much", by a factor of two."""
+        """The worst of its measures. With the margin 1 it is the verdict on "much", by a factor of two."""
         return worst(overall(table, sentence) for sentence, table in self._decided(track, axis, margin))
 
+    @cached_property  # it takes a second
     def rules(self) -> pd.DataFrame:
-        """A row for each track, axis, margin and level (nan: all levels), with its verdict."""
-        return self._rules
+        """The verdict under every reasonable rule: a row for each track, axis, margin and level (nan: all levels).
 
-    @cached_property
-    def _rules(self) -> pd.DataFrame:  # which takes a second
-        table = robustness({name: (track.runs, track.sentences) for name, track in self.tracks.items()})
-        by_rule = table.groupby(["track", "axis", "margin", "level"], sort=False, dropna=False)
-        return by_rule.agg({"verdict": worst, "read": "any"}).reset_index().assign(sentence=self.id)
+        `read` says whether any rival could be read; where none can, for want of rows or of levels, a rule says nothing.
+        """
+        rows = []
+        for name, track in self.tracks.items():
+            for sentence, axis in product(track.sentences, AXES):
+                for level in (nan, *sentence.levels):
+                    chosen = replace(sentence, levels=(level,)) if level in sentence.levels else sentence
+                    compared = compare(track.runs, chosen, axis)
+                    read = not compared.empty and bool(compared["mean"].notna().any())
+                    for margin in MARGINS:
+                        rule = {"track": name, "axis": axis, "margin": margin, "level": level}
+                        rows.append(rule | {"verdict": overall(decide(compared, margin), sentence), "read": read})
+        by_rule = pd.DataFrame(rows).groupby(["track", "axis", "margin", "level"], sort=False, dropna=False)
+        return by_rule.agg({"verdict": worst, "read": "any"}).reset_index()
 
     def stays(self, track: str) -> tuple[int, int]:
         """Under how many of the other rules the verdict of a track is the same, and of how many that can be read."""
-        row = stays(self.rules(), track, self.tracks[track].axis).loc[self.id]
-        return int(row.stays), int(row.of)
+        rules, axis = self.rules, self.tracks[track].axis
+        own = (rules.track == track) & (rules.axis == axis) & rules.level.isna() & (rules.margin == MARGIN)
+        others = rules[~own & rules.read]
+        return int((others.verdict == rules.verdict[own].item()).sum()), len(others)
 
 
 def entries() -> dict[str, dict[str, Any]]:
     """The sentences of the file by id, each with what it shares with the one that it is like."""
-    content = tomllib.loads(FILE.read_text())
     found: dict[str, dict[str, Any]] = {}
-    for entry in content["sentence"]:
+    for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["sentence"]:
         found[entry["id"]] = found.get(entry.pop("like", ""), {}) | entry
-    levels = content["levels"]
-    return {
-        name: entry | {"measures": [(measure, metric, levels.get(metric, ())) for measure, metric in entry["measures"]]}
-        for name, entry in found.items()
-    }
+    return found
 
 
-def cases(experiment: str, folder: Path = RESULTS, tracks: Iterable[str] = tuple(TRACKS)) -> list[Case]:
+def cases(experiment: str, folder: Path = RESULTS) -> list[Case]:
     """The sentences about an experiment, one for each method that is praised, in the order of the file."""
-    return [case(name, folder, tracks) for name, (entry, _) in _asked().items() if entry["experiment"] == experiment]
+    return [case(name, folder) for name, (entry, _) in _asked().items() if entry["experiment"] == experiment]
 
 
-def case(identifier: str, folder: Path = RESULTS, tracks: Iterable[str] = tuple(TRACKS)) -> Case:
+def case(identifier: str, folder: Path = RESULTS) -> Case:
     """The sentence "C3", or "C1, FMBO" where several methods are praised."""
     if identifier not in (asked := _asked()):
         raise ValueError(f"no sentence {identifier!r}; there are {'; '.join(asked)}")
     entry, first = asked[identifier]
     entry = entry | {"says": entry["says"].format(first=first)}
-    found = {track: _track(entry, track, first, folder) for track in tracks if track in entry}
+    found = {track: _track(entry, track, first, folder) for track in TRACKS if track in entry}
     return Case(identifier, entry["says"], first, found)
 
 
@@ -126,41 +140,30 @@ def _track(entry: dict[str, Any], track: str, first: str, folder: Path) -> Track
     own, rivals = entry[track], tuple(entry["rivals"])
     untestable, group = own.get("untestable", {}), own.get("groups", {}).get(first, own["group"])
     runs = [
-        runs_of(entry["experiment"], own.get("names", {}).get(name, [f"{group}.{name}"]), folder, name)
+        _runs(entry["experiment"], own.get("names", {}).get(name, [f"{group}.{name}"]), folder, name)
         for name in (first, *rivals)
         if name not in untestable
     ]
-    sentences = tuple(
-        Sentence(
-            entry["says"],
-            first,
-            rivals,
-            measure,
-            metric,
-            levels=tuple(levels) if measure == "faster" else (),
-            means=entry.get("means", "ahead"),
-            untestable=untestable,
-            contains=tuple(own.get("contains", ())),
-            resolution=HALF_AN_IMAGE if metric.endswith("error") else 1e-6,
-        )
-        for measure, metric, levels in entry["measures"]
-    )
-    return Track(pd.concat(runs, ignore_index=True), own["axis"], sentences)
+    means, contains = entry.get("means", "ahead"), tuple(own.get("contains", ()))
+    sentences = []
+    for measure, metric in entry["measures"]:
+        levels = LEVELS[metric] if measure == "faster" else ()
+        resolution = HALF_AN_IMAGE if metric.endswith("error") else 1e-6
+        asked = entry["says"], first, rivals, measure, metric, levels, means, untestable, contains, resolution
+        sentences.append(Sentence(*asked))
+    return Track(pd.concat(runs, ignore_index=True), own["axis"], tuple(sentences))
 
 
-def runs_of(experiment: str, readings: list[str], folder: Path, name: str) -> pd.DataFrame:
-    """The runs "group.label" under a name; of several readings of a method, those of the better one."""
-    group, label = (readings[0] if len(readings) == 1 else _better(experiment, readings, folder)).split(".", 1)
+def _runs(experiment: str, readings: list[str], folder: Path, name: str) -> pd.DataFrame:
+    """The runs "group.label" under a name; of several readings of a method, those with the lower selection loss."""
+    if len(readings) > 1:
+        trials = pd.concat([complete(experiment, group, folder) for group in ("tuning", "finals")])
+        score = scores(trials, LOSS)
+        lowest = score.groupby(score.index.map(method_of)).min()
+        readings = sorted(readings, key=lambda reading: float(lowest[reading.split(".", 1)[1]]))
+    group, label = readings[0].split(".", 1)
     table = complete(experiment, group, folder)
     return table[table.label == label].assign(label=name)
-
-
-def _better(experiment: str, readings: list[str], folder: Path) -> str:
-    """The reading with the lower score on the selection loss in the finals."""
-    trials = pd.concat([complete(experiment, group, folder) for group in ("tuning", "finals")])
-    score = scores(trials, LOSS)
-    lowest = score.groupby(score.index.map(method_of)).min()
-    return min(readings, key=lambda reading: float(lowest[reading.split(".", 1)[1]]))
 
 
 @cache

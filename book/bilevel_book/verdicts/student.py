@@ -1,7 +1,10 @@
-"""Student's t distribution with a whole number nu of degrees of freedom, as finite sums."""
+"""Student's t distribution with a whole number nu of degrees of freedom, as finite sums, and the interval of a mean."""
 
 import math
 from functools import cache
+from typing import Any
+
+import pandas as pd
 
 
 def cdf(t: float, nu: int) -> float:
@@ -25,3 +28,10 @@ def quantile(p: float, nu: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if cdf(math.sqrt(nu) * math.tan(middle), nu) < p else (low, middle)
     return math.sqrt(nu) * math.tan((low + high) / 2)
+
+
+def interval(values: pd.Series | pd.DataFrame) -> tuple[Any, Any, Any]:
+    """Mean over the rows and the ends of its 95 % interval, mean -+ t s / sqrt(n); of one row, the row three times."""
+    n, mean = len(values), values.mean(skipna=False)
+    half = quantile(0.975, n - 1) * values.std(ddof=1) / math.sqrt(n) if n > 1 else 0.0
+    return mean, mean - half, mean + half
