@@ -21,7 +21,7 @@ def curves(before, late, spread=0.01, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("runs", "control", "word"),
+    ("runs", "control", "outcome"),
     [
         (curves(-0.67, -0.67), curves(-0.3, -0.3), Outcome.SUPPORTS),
         (curves(-0.9, -0.9), curves(-0.3, -0.3), Outcome.SUPPORTS),  # a bound may be beaten
@@ -33,20 +33,20 @@ def curves(before, late, spread=0.01, seed=0):
         (curves(-0.67, -0.67), curves(-0.62, -0.62, 0.1), Outcome.SUPPORTS),  # the control is not below for certain
     ],
 )
-def test_a_cell_says_what_its_two_slopes_are(runs, control, word):
+def test_a_cell_follows_from_its_two_slopes(runs, control, outcome):
     found = cell(runs, control, CLAIMED)
-    assert found.word == word
+    assert found.outcome == outcome
     assert found.low < found.slope < found.high
 
 
-def test_only_the_window_counts():
+def test_only_the_window_of_the_fit_counts():
     bent = curves(-2.0, -0.67)
     assert cell(bent, curves(-0.3, -0.3), CLAIMED, since=10_000).slope == pytest.approx(-0.67)
     assert cell(bent, curves(-0.3, -0.3), CLAIMED, since=10).slope < -1
 
 
 @pytest.mark.parametrize(
-    ("words", "verdict"),
+    ("outcomes", "verdict"),
     [
         ([Outcome.SUPPORTS] * 3, Verdict.HOLDS),
         ([Outcome.SUPPORTS] * 3 + [Outcome.NOTHING] * 9, Verdict.HOLDS),
@@ -57,5 +57,5 @@ def test_only_the_window_counts():
         ([Outcome.NOTHING] * 12, Verdict.UNDECIDED),
     ],
 )
-def test_cells_together(words, verdict):
-    assert verdict_on_rate(words) == verdict
+def test_the_verdict_on_a_rate_follows_from_its_cells(outcomes, verdict):
+    assert verdict_on_rate(outcomes) == verdict

@@ -5,7 +5,7 @@ from bilevel_book.ledger import PASSAGES
 from bilevel_book.theory.table import STATEMENTS
 
 IDS = [passage.id for passage in PASSAGES]
-UNDECIDABLE = {"no_run_decides", "came_first"}  # judges that look at nothing
+UNTESTABLE = {"no_run_decides", "came_first"}  # judges that look at nothing
 ONLY_IN_A_CHAPTER = {"introduction:f2sa-f3sa-samples", "contributions:margin"}  # stored runs decide, Chapter 14 shows
 
 
@@ -16,7 +16,7 @@ def test_marks_name_passages_or_statements():
 
 def test_decidable_passages_have_tests():
     def can_be_decided(passage):
-        return {call.function.__name__ for call, _ in passage.judges} - UNDECIDABLE
+        return {judge.function.__name__ for judge in passage.judges} - UNTESTABLE
 
     without = {passage.id for passage in PASSAGES if can_be_decided(passage) and not passage.tests}
     assert without == ONLY_IN_A_CHAPTER

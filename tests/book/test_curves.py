@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bilevel_book.curves import at_marks, interval
+from bilevel_book.curves import at_marks, mean_curves
 
 
 def test_between_two_rows_a_curve_is_straight(table):
@@ -15,7 +15,7 @@ def test_between_two_rows_a_curve_is_straight(table):
 
 
 def test_an_interval_is_that_of_student(table):
-    found = interval(at_marks(table, "seconds", "upper_loss", [15, 30]))
+    found = mean_curves(at_marks(table, "seconds", "upper_loss", [15, 30]))
     half = 12.7062 * (5.75 - 3.0) / 2  # two seeds: t with one degree of freedom, and s / sqrt(2) is half their distance
     assert np.allclose(found.loc["A", [("mean", 15), ("low", 15), ("high", 15)]], [4.375, 4.375 - half, 4.375 + half])
     assert found.loc["C", [("mean", 15), ("low", 15), ("high", 15)]].tolist() == [1.0] * 3  # one seed

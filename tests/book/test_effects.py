@@ -20,49 +20,47 @@ def history(values, rows=25, stop="steps", end=30.0):
 UNCHANGED = {0: 0.2, 1: 0.4, 2: 0.5}
 
 
-def test_an_effect_is_a_ratio_seed_by_seed_with_its_interval():
+def compared(changed, unchanged):
+    return effects.compared(changed, unchanged, "loss", "seconds")
+
+
+def test_an_effect_is_a_paired_ratio_with_its_interval():
     twice = history({seed: 2 * value for seed, value in UNCHANGED.items()})
-    got = effects.compared(twice, history(UNCHANGED), "loss", "seconds")
-    assert got == "0.733 instead of 0.367: 2.00 to 2.00 times (3 seeds, 30 s)"
-    mixed = effects.compared(history({0: 0.2, 1: 0.8, 2: 0.5}), history(UNCHANGED), "loss", "seconds")
+    assert compared(twice, history(UNCHANGED)) == "0.733 instead of 0.367: 2.00 to 2.00 times (3 seeds, 30 s)"
     r = np.log([1, 2, 1])  # t with two degrees of freedom: 4.303
     low, high = np.exp(r.mean() + np.array([-1, 1]) * 4.3027 * r.std(ddof=1) / np.sqrt(3))
+    mixed = compared(history({0: 0.2, 1: 0.8, 2: 0.5}), history(UNCHANGED))
     assert mixed == f"0.500 instead of 0.367: {low:.2f} to {high:.2f} times (3 seeds, 30 s)"
 
 
 def test_only_shared_seeds_and_the_shared_budget_are_read():
     longer = history(UNCHANGED, rows=49, end=60.0)
     longer.loc[longer.seconds > 30, "loss"] = 9.0
-    assert effects.compared(history({0: 0.6}), longer, "loss", "seconds") == "0.600 instead of 0.200 (one seed, 30 s)"
+    assert compared(history({0: 0.6}), longer) == "0.600 instead of 0.200 (one seed, 30 s)"
 
 
-def test_runs_with_too_few_rows_are_read_at_their_last_one():
+def test_runs_with_few_rows_are_read_at_their_last_one():
     falls = history({0: 0.2, 1: 0.2}, rows=4)
     falls.loc[falls.seconds == 30, "loss"] = 0.1
-    got = effects.compared(falls, history({0: 0.2, 1: 0.2}, rows=49), "loss", "seconds")
+    got = compared(falls, history({0: 0.2, 1: 0.2}, rows=49))
     assert got == "0.100 instead of 0.200: 0.50 to 0.50 times (2 seeds, 30 s)"
-
-
-def test_a_run_that_diverged_is_called_so():
     gone = pd.concat([history({0: 0.6}, rows=9, stop="diverged", end=10.0), history({1: 0.6})])
-    got = effects.compared(gone, history({0: 0.2, 1: 0.2}), "loss", "seconds")
-    assert got == "diverged on 1 of 2 instead of 0.200 (2 seeds, 30 s)"
+    assert compared(gone, history({0: 0.2, 1: 0.2})) == "diverged on 1 of 2 instead of 0.200 (2 seeds, 30 s)"
 
 
-def test_a_choice_is_compared_at_the_same_second_and_momentum_at_the_same_step(evidence):
+def test_choices_are_compared_at_equal_seconds_and_momentum_at_equal_steps(evidence):
     table = evidence.cleaning.copy()
     base, other = ((table.group == "main") & (table.label == "MRBO"), table.label == "MRBO, eta 0.9")
     table.loc[other, "seconds"] *= 0.5
-    (line,) = effects.of_method(table, "MRBO", ["MRBO, eta 0.9"])
-    assert line.endswith(" (3 seeds, 30 s)")
     table.loc[base | other, "train_loss"] = table.seconds + 1.0  # the same at every second, and not at every row
     (line,) = effects.of_method(table, "MRBO", ["MRBO, eta 0.9"])
-    assert ": 1.00 to 1.00 times" in line
-    (line,) = effects.of_fmbo(table, ["eta 0.5"])
+    assert line.endswith(": 1.00 to 1.00 times (3 seeds, 30 s)")
+    (line,) = effects.of_fmbo(table, ["(t + 1)^(-2/3)"], shown="eta {}")
+    assert line.startswith("eta (t + 1)^(-2/3): train loss ")
     assert line.endswith(": 1.00 to 1.00 times (3 seeds, 4000 steps)")
 
 
-def test_a_reading_of_a_rival_is_compared_with_that_rival_and_momentum_in_its_own_group(evidence):
+def test_a_rival_is_compared_with_itself_and_momentum_in_its_own_group(evidence):
     table = evidence.representation.copy()
     table.loc[(table.group == "main") & (table.label == "F2SA"), "upper_loss"] *= 2
     (line,) = effects.of_rival(table, "F2SA", ["F2SA, decaying"])
@@ -73,22 +71,9 @@ def test_a_reading_of_a_rival_is_compared_with_that_rival_and_momentum_in_its_ow
     assert ": 3.00 to 3.00 times (3 seeds, 1600 steps)" in line
 
 
-def test_what_the_tuning_chose_is_read_from_the_file():
-    (line,) = effects.decay_when_tuned(["FMBO"])
-    chosen = experiments.sweep("hyper-cleaning", "full", ["tuned"], ["FMBO"])[0].options["eta"]
-    assert line == f"FMBO, tuned alike: eta = min(1, {chosen['c']:g} (t + 1)^(-0.667))"
-
-
-def test_a_label_that_did_not_run_is_an_error_that_names_those_that_did(evidence):
+def test_an_unknown_label_raises(evidence):
     with pytest.raises(ValueError, match=r"group ablations of hyper-representation has no label 'delta 3'.*'delta 10'"):
         effects.of_fdehbo(evidence.representation, ["delta 3"])
-    with pytest.raises(ValueError, match=r"released/cleaning has no label 'a defect'; it has .*'correct'"):
-        effects.of_released("cleaning", "auc", ["a defect"])
-
-
-def test_a_label_may_be_shown_in_other_words(evidence):
-    (line,) = effects.of_fmbo(evidence.cleaning, ["(t + 1)^(-2/3)"], shown="eta {}")
-    assert line.startswith("eta (t + 1)^(-2/3): train loss ")
 
 
 @pytest.mark.slow
@@ -103,19 +88,15 @@ def test_a_defect_of_released_code_is_compared_over_its_seeds():
     )
 
 
-def test_schedules_are_shown_as_formulas():
+def test_settings_are_shown_as_formulas():
     assert values.setting("hyper-cleaning", "FMBO", "eta") == "eta = min(1, 100 (t + 1)^(-0.667))"
     assert values.setting("hyper-representation", "FdeHBO", "alpha", "delta") == "alpha = 0.008, delta = 0.1"
+    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['full']['main'].time:g}"
 
 
 def test_steps_without_momentum_are_counted(evidence):
     eta = experiments.paper_settings("hyper-cleaning", "FMBO")["eta"]
     off = sum(eta(t) >= 1 for t in range(6000))
-    assert 0 < off < 6000
     for steps, first in ((6000, off), (off // 2, off // 2)):
         said = values.without_momentum("FMBO", evidence.cleaning.assign(step=steps))
         assert said == f"FMBO: eta is 1, no momentum, in the first {first} of {steps} steps"
-
-
-def test_the_budget_is_that_of_the_main_comparison():
-    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['full']['main'].time:g}"

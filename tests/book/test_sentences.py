@@ -1,5 +1,6 @@
 """The sentences of the protocol: their file, their runs, their verdicts."""
 
+import json
 import re
 from itertools import product
 
@@ -7,10 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bilevel_book.__main__ import main
 from bilevel_book.experiments import load, sweep
-from bilevel_book.figures.verdicts import answer, forest, intervals, told
-from bilevel_book.paths import ROOT
-from bilevel_book.verdicts import Verdict, sentences
+from bilevel_book.figures.verdicts import told
+from bilevel_book.ledger import of_experiment
+from bilevel_book.ledger.evidence import all_runs
+from bilevel_book.paths import ROOT, chapter
+from bilevel_book.verdicts import Sentence, Verdict, itself, judge, sentences
+from bilevel_book.verdicts.itself import against_itself
 
 ENTRIES = sentences.entries()
 
@@ -22,7 +27,7 @@ def test_the_file_has_the_sentences_of_the_protocol():
     measures = {name: measure for name, _, measure in rows}
     assert ENTRIES.keys() == measures.keys() - {"C7"}  # which no run can decide
     for name, entry in ENTRIES.items():
-        for measure, metric, _ in entry["measures"]:
+        for measure, metric in entry["measures"]:
             assert measure in measures[name] or "alike" in measures[name]
             words = {"upper_error": "training error"}.get(metric, metric.replace("upper", "outer").replace("_", " "))
             assert words in measures[name] or name == "D1"
@@ -42,7 +47,7 @@ def test_every_name_has_runs(name):
                 assert group not in groups or (group, label) in known
 
 
-def test_with_aid_fp_as_leader_it_is_the_longer_runs_that_decide(monkeypatch):
+def test_sentences_about_aid_fp_are_decided_by_the_longer_runs(monkeypatch):
     asked = set()
     monkeypatch.setattr(sentences, "complete", lambda experiment, group, folder: asked.add(group) or settled("x", 1.0))
     for first, group in {"AID-FP": "long", "FMBO": "main"}.items():
@@ -82,7 +87,7 @@ def runs(monkeypatch):
     return {case.id: case for case in sentences.cases("hyper-representation")}
 
 
-def test_a_case_is_decided_on_each_track_by_the_better_reading(runs):
+def test_each_track_is_decided_by_the_better_reading(runs):
     faster = runs["F1"]
     assert faster.verdict("stated") == Verdict.UNTESTABLE  # of F2SA and F3SA no number is stated
     assert set(faster.numbers("stated").rival) == {"PZOBO-S"}
@@ -91,7 +96,7 @@ def test_a_case_is_decided_on_each_track_by_the_better_reading(runs):
     assert means["F2SA", "end"] == pytest.approx(np.log(0.1 / 0.4))
 
 
-def test_a_case_is_as_good_as_its_weakest_measure(runs):
+def test_a_case_has_the_worst_verdict_of_its_measures(runs):
     words = runs["F4"].numbers("stated").groupby("measure").verdict.first()
     assert words.to_dict() == {"lower": Verdict.ALIKE, "stable": Verdict.ALIKE}
     assert runs["F4"].verdict("stated") == Verdict.ALIKE
@@ -99,39 +104,82 @@ def test_a_case_is_as_good_as_its_weakest_measure(runs):
 
 
 @pytest.mark.slow
-def test_rules_are_counted_and_drawn(runs):
+def test_other_rules_are_counted(runs):
     case = runs["F3"]
-    rules = case.rules()
-    assert len(rules) == 2 * 3 * 3
+    assert len(case.rules) == 2 * 3 * 3
     assert case.stays("tuned") == (8, 17)  # on every axis with every margin; never as stated
     assert [case.verdict("tuned", margin=margin) for margin in (0.98, 1.02)] == ["holds", "alike"]  # PZOBO-S: by 2
-    picture = forest([case, runs["F4"]], "step", 0.02, "t")
-    stated, tuned = picture.axes
-    assert [text.get_text() for text in tuned.get_yticklabels()][:2] == ["F3: PZOBO-S, lower", "F3: F2SA, lower"]
-    assert stated.get_yticklabels()[0].get_text() == "F3: PZOBO-S, lower"
-    decides = answer([case], "step", 1.02).axes[1]  # the one that is alike, not those that it is far ahead of
-    shown = [*decides.get_yticklabels(), *decides.texts]
-    assert [text.get_text() for text in shown] == ["F3, lower (PZOBO-S)", "alike"]
-    assert decides.texts[0].get_weight() == "bold"  # by the protocol's own rule it holds
-    assert answer([case]).axes[1].texts[0].get_weight() == "normal"
-    far = runs["F3"].numbers("tuned", "step").assign(mean=np.log(9), low=8.0, high=10.0)
-    intervals(decides, far.head(1), ["far"], widest=4.0)
-    assert decides.lines[-1].get_xdata() == [4.0]  # at the edge, not out of sight
-    for means, mark in (("ahead", "s"), ("alike", "<"), ("differs", ">")):  # the mark says what the word is for
-        intervals(decides, far.head(1).assign(verdict=Verdict.ALIKE, means=means), ["far"])
-        assert decides.lines[-1].get_marker() == mark
     assert told([case], None, 0.05) == "Margin 5%, on the home axis: 1 holds, 1 not testable; none moved"
     assert told([case], "step", 1.02) == "Margin 102%, in steps: 1 alike, 1 not testable; 1 moved (bold)"
 
 
-def test_a_thin_line_below_is_the_interval_at_two_thirds(runs):
-    row = runs["F3"].numbers("tuned").set_index(["rival", "horizon"]).loc["PZOBO-S", "two thirds"]
-    panel = answer([runs["F3"]]).axes[1]
-    (thin,) = (line for line in panel.lines if line.get_linewidth() == 1)
-    assert list(thin.get_xdata()) == [row.low, row.high]
-    assert 0 < thin.get_ydata()[0] < 0.5
+def test_each_level_is_another_rule_and_unreadable_rules_are_not_counted():
+    falls, flat = np.linspace(4, 0.5, 25), np.r_[4, np.linspace(2, 1.75, 24)]
+    table = pd.concat([settled("A", 1, 1).assign(loss=[*falls] * 2), settled("B", 1, 1).assign(loss=[*flat] * 2)])
+    faster = Sentence("A is faster", "A", ("B",), "faster", "loss", (3.0, 1.8))
+    track = sentences.Track(table.assign(equivalents=np.nan), "step", (faster,))
+    rules = sentences.Case("X", "A is faster", "A", {"stated": track}).rules
+    by_level = rules[(rules.axis == "step") & (rules.margin == 0.05)].verdict
+    assert by_level.tolist() == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]  # all, 3, 1.8
+    assert rules.groupby("axis").read.any().to_dict() == {"step": True, "equivalents": False, "seconds": True}
 
 
-def test_half_of_the_runs_decide_nothing(tmp_path):
+def test_missing_runs_raise_with_a_remedy(tmp_path, capsys):
     with pytest.raises(FileNotFoundError, match="60 of 60 runs of hyper-cleaning, noise_15, are not stored, the first"):
         sentences.complete.__wrapped__("hyper-cleaning", "noise_15", tmp_path)
+    assert main(["verdicts", "hyper-cleaning", "--results", str(tmp_path)]) == 2
+    command = f"python -m bilevel_book reproduce hyper-cleaning --size full --group pilot --results {tmp_path}"
+    assert f"run `{command}`" in capsys.readouterr().err
+
+
+# Stored runs
+
+
+@pytest.mark.slow
+def test_the_command_prints_every_claim_with_its_verdict(capsys):
+    assert main(["verdicts", "hyper-representation"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\n[") == len(of_experiment("hyper-representation", all_runs("hyper-representation")))
+    assert "] FdeHBO converges much faster than PZOBO-S, F2SA and F3SA (Section 4.1, Figure 1)" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("track", ["stated", "tuned"])
+@pytest.mark.parametrize(("experiment", "seeds"), [("hyper-cleaning", 10), ("hyper-representation", 6)])
+def test_a_stored_method_is_not_ahead_of_itself(experiment, seeds, track):
+    found = against_itself(experiment, track)
+    assert len(found) == 6  # three measures, two horizons
+    assert set(found.n) == {seeds}
+    assert not found["mean"].isna().any()  # all of it can be read
+    assert set(found.verdict) <= {Verdict.ALIKE, Verdict.UNDECIDED}
+
+
+@pytest.mark.slow
+def test_a_tenth_is_told_from_itself(monkeypatch):
+    complete = sentences.complete
+
+    def higher(experiment, group):
+        runs = complete(experiment, group)
+        return runs.assign(train_loss=runs.train_loss * 1.1) if group == "again_tuned" else runs
+
+    monkeypatch.setattr(itself, "complete", higher)
+    found = against_itself("hyper-cleaning", "tuned")
+    assert set(found.verdict[found.measure == "lower"]) == {Verdict.HOLDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("experiment", "metric", "axis", "number"),
+    [("hyper-cleaning", "train_loss", "equivalents", 10), ("hyper-representation", "upper_loss", "seconds", 9)],
+)
+def test_chapters_name_every_method_that_is_not_ahead_of_the_control(experiment, metric, axis, number):
+    cells = json.loads(chapter(number).read_text())["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    section = re.search(r"^## Tuned alike$(.*?)^## ", text, re.M | re.S)[1]
+    said = re.sub(r"\$\^(\d)\$", r"\1", "\n".join(re.findall(r"^- \*\*The control\*\*.*", section, re.M)))  # F$^2$SA
+    runs = sentences.complete(experiment, "tuned")
+    for method in set(runs.label) - {"alternating"}:
+        lower = Sentence(f"{method} ends lower", method, ("alternating",), "lower", metric)
+        name = method.partition(",")[0]  # "F2SA, 10 inner steps" is a reading of F2SA
+        ahead = judge(runs, lower, axis) == Verdict.HOLDS
+        assert ahead or name in said or "no method is ahead of it" in said, name
