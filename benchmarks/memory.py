@@ -40,7 +40,7 @@ class Towers(BilevelProblem):
     it, which is all that finite differences need.
     """
 
-    shares_x, segment = False, 8
+    segment = 8
 
     def __init__(self, dim: int, depth: int = 4, batch_size: int = 16, recompute: bool = False):
         self.depth, self.width, self.recompute = depth, int((dim / depth) ** 0.5), recompute

@@ -31,7 +31,7 @@ class Wide(BilevelProblem):
     Sample i has row i modulo 32, so that few rows are kept however many samples there are.
     """
 
-    shares_x, classes, kept = False, 10, 32
+    classes, kept = 10, 32
 
     def __init__(self, dim_x: int = 1000, dim_y: int = 10_000, batch_size: int = 16):
         generator = torch.Generator().manual_seed(0)

@@ -30,6 +30,14 @@ class Directions(NamedTuple):
     x: Tensor
 
 
+class Point(NamedTuple):
+    """x, y and v at one time."""
+
+    x: Tensor
+    y: Tensor
+    v: Tensor
+
+
 class ThreeSamples(NamedTuple):
     """Independent draws for the three directions: zeta for d_y, psi for d_v, xi for d_x."""
 

@@ -14,7 +14,6 @@ from torch.utils._pytree import tree_leaves
 
 from bilevel_core.checks import SEED
 
-
 Loss = Callable[..., Tensor]  # of x, y and a batch
 
 

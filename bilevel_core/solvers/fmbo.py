@@ -17,23 +17,15 @@ solvers/srmba.py), which has an eta for each variable.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import torch
 from torch import Tensor
 
-from bilevel_core.directions import Directions, project
+from bilevel_core.directions import Directions, Point, project
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import RADIUS, STEP, UNIT, SingleLoop, State, method, option, recursive_momentum
-
-
-class Point(NamedTuple):
-    """x, y and v at one time."""
-
-    x: Tensor
-    y: Tensor
-    v: Tensor
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ TEXT = scale.RESULTS.parent / "book" / "cluster.md"
 class Passes(LogCosh):
     """Counts its losses: each is one forward pass, and every method here takes one backward pass of each."""
 
-    shares_x, passes = False, 0
+    passes = 0
 
     def upper(self, x, y, batch):
         self.passes += 1
@@ -36,7 +36,7 @@ class Passes(LogCosh):
 
 @pytest.mark.parametrize("method", scale.methods(), ids=lambda method: method.name)
 def test_passes_and_vectors_match_the_method(method):
-    problem = Passes(dim_x=3, dim_y=7, noise=0.1, shares_x=False)
+    problem = Passes(dim_x=3, dim_y=7, noise=0.1)
     options = {name: value for name, value in {"inner": 1, "eta": 0.5}.items() if hasattr(SOLVERS[method.name], name)}
     solver = SOLVERS[method.name](**options)
     state = solver.init(problem)

@@ -17,7 +17,7 @@ class LogCosh(BilevelProblem):
     A batch shifts s (so that H and J are noisy) and holds n, or m.
     """
 
-    def __init__(self, dim_x=3, dim_y=4, noise=0.0, seed=0, dtype=torch.float64, shares_x=True):
+    def __init__(self, dim_x=3, dim_y=4, noise=0.0, seed=0, dtype=torch.float64):
         generator = torch.Generator().manual_seed(seed)
 
         def normal(*shape):
@@ -28,7 +28,7 @@ class LogCosh(BilevelProblem):
         self.B, self.a, self.r = normal(dim_y, dim_x) / 2, normal(5, dim_y) / 2, normal(5, dim_x) / 2
         self.kappa, self.p, self.q = normal(5).abs() / 2, normal(6, dim_x) / 2, normal(6, dim_y) / 2
         self.x0, self.y0 = normal(dim_x), normal(dim_y)
-        self.noise, self.dtype, self.shares_x = noise, dtype, shares_x
+        self.noise, self.dtype = noise, dtype
 
     def start(self, generator):
         return self.x0.clone(), self.y0.clone()
@@ -76,9 +76,8 @@ class LogCosh(BilevelProblem):
 
 
 class Recording(BilevelProblem):
-    """Another problem that remembers each (loss, x, y, batch) it was asked about; evaluates one y after the other."""
+    """Another problem that remembers each (loss, x, y, batch) it was asked about."""
 
-    shares_x = False
 
     def __init__(self, inner: BilevelProblem):
         self.inner, self.asked = inner, []

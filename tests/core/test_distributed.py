@@ -95,10 +95,10 @@ def test_data_of_the_ranks_is_disjoint_and_x_starts_as_on_rank_0(told, ranks):
 
 
 @pytest.mark.parametrize("method", ["FdeHBO", "FMBO"])
-def test_the_directions_of_a_step_travel_in_one_message(told, method):
+def test_the_directions_at_a_point_travel_in_one_message(told, method):
     """(d_y, d_v, d_x) at one point in the first step, at two points from then on."""
     numbers = 2 * DIM_Y + DIM_X
-    assert [each["sent"][method] for each in told[2]] == [[(1, numbers), (1, 2 * numbers)]] * 2
+    assert [each["sent"][method] for each in told[2]] == [[(1, numbers), (2, 2 * numbers)]] * 2
 
 
 def test_when_a_process_is_killed_the_others_stop_with_a_word(started):

@@ -342,14 +342,14 @@ class MASOBA(SingleLoop[Averaged]):
     lam: Step = option(Power(0.5, p=1 / 2), POSITIVE, "step of v")
     eta: Rate = option(0.1, UNIT, "weight of the newest d_x, 1 is SOBA")
 
-    def remember(self, state):
+    def init_memory(self, state):
         return Averaged(**vars(state), h=torch.zeros_like(state.x))
 
     def update(self, problem, state, generator):
         d = exact(problem, state.x, state.y, state.v, self.draw(problem, generator))
         eta = self.momentum_weight(state.t)
         h = (1 - eta) * state.h + eta * d.x
-        return self.move(problem, state, y=d.y, v=d.v, x=h).moved(h=h)
+        return self.move(problem, state, y=d.y, v=d.v, x=h).replace(h=h)
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_an_x_that_never_moved_is_told():
 def watched(solver, moved=1.0, seen=((1.0, 1.0, 1.0),) * 10, name="", numbers=(), dtype=torch.float64, t=300):
     """The warnings of a run that ended like this: rows of (||x - x_0||, ||y||, ||v||)."""
     start = solver.init(Quadratic(dtype=dtype))
-    state = start.moved(x=start.x + moved, t=t)
+    state = start.replace(x=start.x + moved, t=t)
     seen = [diagnosis.Seen(*row) for row in seen]
     return [*diagnosis.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
 

@@ -84,7 +84,7 @@ def _steps(run: Run) -> Callable[[], float]:
     """Seconds a step, late in a run, where momentum is at work; a method with a period is measured over one."""
     problem, solver = run.make_problem(), replace(run, options=at_trial(run.options, 0)).make_solver()
     period = getattr(solver, "period", 1)
-    start = state = solver.init(problem, 0).moved(t=LATE * period)
+    start = state = solver.init(problem, 0).replace(t=LATE * period)
 
     def one_period() -> None:
         nonlocal state

@@ -19,10 +19,11 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
+from bilevel_core.directions import Point
 from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.schedules import Step
 from bilevel_core.solvers.base import COUNT, STEP, UNIT, SingleLoop, State, draw, method, option, recursive_momentum
-from bilevel_core.solvers.fmbo import MomentumState, Point
+from bilevel_core.solvers.fmbo import MomentumState
 
 
 @method

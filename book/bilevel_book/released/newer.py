@@ -14,10 +14,10 @@ from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SA, F2SAState
 from bilevel_book.methods.srba import SPABA
-from bilevel_core.directions import grad_y
+from bilevel_core.directions import Point, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import SWITCH, State, draw, method, option
-from bilevel_core.solvers.fmbo import MomentumState, Point
+from bilevel_core.solvers.fmbo import MomentumState
 
 
 @method

@@ -169,7 +169,7 @@ def test_a_stored_run_is_verified_by_doing_its_beginning_again(small, folder, mo
     assert "is not stored" in verify(runs[0], folder / "elsewhere")
     step = SOLVERS["SOBA"].step
     monkeypatch.setattr(
-        SOLVERS["SOBA"], "step", lambda self, problem, state: step(self, problem, state).moved(y=1.001 * state.y)
+        SOLVERS["SOBA"], "step", lambda self, problem, state: step(self, problem, state).replace(y=1.001 * state.y)
     )
     told = {run.label: verify(run, folder) for run in runs}
     assert told["FdeHBO"] is None
