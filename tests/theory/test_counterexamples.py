@@ -13,7 +13,7 @@ from bilevel_book.theory.examples import coins, gentle_tilt, small_slope, spring
 from bilevel_book.theory.statements import Directions, Point, take_step
 from bilevel_book.walk import walk
 from bilevel_core import FMBO, FdeHBO
-from theory.instances import instances, powers
+from theory.instances import powers
 
 
 def vector(*values):
@@ -32,7 +32,7 @@ def true_directions(problem, at):
     ("mu", "L", "lam", "truth", "printed"),
     [(1, 10, 0.01, 0.9801, -0.8264), (1, 2, 0.1, 0.81, 0.3733), (0.5, 1, 0.1, 0.9025, 0.8767)],
 )
-def test_the_printed_contraction_factor_is_below_the_true_one(mu, L, lam, truth, printed):
+def test_printed_contraction_factor_is_below_the_true_one(mu, L, lam, truth, printed):
     H, u = torch.diag(vector(mu, L)), vector(1, 0)
     wrong, right = statements.contraction_as_printed(H, u, lam), statements.contraction(H, u, lam)
     assert wrong == pytest.approx((truth, printed), abs=5e-5)
@@ -51,12 +51,8 @@ def test_for_small_steps_the_printed_factor_is_wrong_exactly_when_the_cube_of_L_
         assert wrong == (mu < L**3)
 
 
-def test_where_L_is_small_the_printed_factor_is_true_but_loose():
-    assert statements.contraction_as_printed(torch.diag(vector(0.3, 0.6)), vector(1, 0), 0.1).holds()
-
-
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
-def test_the_step_before_it_is_wrong_too():
+def test_step_before_it_is_wrong_too():
     H, u = torch.diag(vector(1, 10)), vector(0, 1)
     wrong = statements.contraction_step_as_printed(H, u, 0.01)
     assert wrong == pytest.approx((0.81, -0.8264), abs=5e-5)
@@ -64,14 +60,8 @@ def test_the_step_before_it_is_wrong_too():
     assert statements.contraction_step(H, u, 0.01).holds()
 
 
-def test_the_printed_bound_on_the_step_of_v_lets_it_explode():
-    H, u, mu, L = 10 * torch.eye(2, dtype=torch.float64), vector(1, 0), 10, 10
-    assert statements.contraction(H, u, lam=2 * mu * L / (mu + L)).truth == pytest.approx(9801)
-    assert statements.contraction(H, u, lam=1 / (mu + L)).truth == pytest.approx(0.25)
-
-
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free", "results:proposition-3")
-def test_the_descent_of_v_fails_as_printed_and_holds_as_corrected():
+def test_descent_of_v_fails_as_printed_and_holds_as_corrected():
     """g = y^2/2 - 10 x y has mu = 1 and L = 10.05; nothing but v moves, without noise."""
     problem = spring(coupling=10.0)
     at = Point(vector(0), vector(0), vector(1))  # v* = 0
@@ -105,26 +95,20 @@ def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(
 
 
 @pytest.mark.checks("lm:3ieq")
-def test_the_first_inequality_fails_without_the_root_even_at_v_star():
+def test_first_inequality_fails_without_the_root_and_away_from_v_star():
     problem = spring(coupling=0.1)
     x, y = vector(-5), vector(0.5)  # y* = -0.5
     wrong = statements.surrogate_error_as_printed(problem, x, y, problem.v_star(x, y))
     assert wrong == pytest.approx((0.0924, 0.01), abs=5e-5)
     assert not wrong.holds()
     assert statements.surrogate_error(problem, x, y) == pytest.approx((0.0924, 0.1), abs=5e-5)
-
-
-@pytest.mark.checks("lm:3ieq")
-def test_the_first_inequality_fails_for_a_v_that_is_not_v_star():
-    problem = spring(coupling=0.1)
-    x = vector(-5)
     y = problem.y_star(x)
     wrong = statements.surrogate_error_as_printed(problem, x, y, problem.v_star(x, y) + 1)
     assert wrong == pytest.approx((0.1, 0.0), abs=1e-9)
 
 
 @pytest.mark.checks("lm:3ieq")
-def test_the_second_inequality_fails_without_the_root():
+def test_second_inequality_fails_without_the_root():
     problem = spring(coupling=0.1)
     wrong = statements.y_star_moves_as_printed(problem, vector(0), vector(1))
     assert wrong == pytest.approx((0.1, 0.01))
@@ -133,7 +117,7 @@ def test_the_second_inequality_fails_without_the_root():
 
 
 @pytest.mark.checks("lm:3ieq")
-def test_the_third_inequality_fails_without_the_root():
+def test_third_inequality_fails_without_the_root():
     problem = spring(coupling=0.1, curvature=0.5)  # grad Phi = 0.2 tanh(0.2 x)
     wrong = statements.hypergradient_moves_as_printed(problem, vector(0), vector(0.1))
     assert wrong == pytest.approx((0.004, 0.00204), rel=1e-3)
@@ -145,7 +129,7 @@ def test_the_third_inequality_fails_without_the_root():
 
 
 @pytest.mark.checks("lm:corefunction", "lm:corefunction_free")
-def test_the_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
+def test_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
     problem = spring()
     x, y = vector(1), vector(-1)  # y* = 1
     at = Point(x, y, problem.v_star(x, y))
@@ -160,7 +144,7 @@ def test_the_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
 
 
 @pytest.mark.checks("lm:errorg", "lm:errorg_free")
-def test_the_stray_square_in_the_lower_error_makes_it_false():
+def test_stray_square_in_the_lower_error_makes_it_false():
     problem = coins(noise=0.0, wobble=0.0)
     at = Point(*problem.first, vector(0))
     h = Directions(*(d + 0.1 for d in true_directions(problem, at)))
@@ -189,17 +173,6 @@ def test_with_the_square_of_C_fy_the_solution_moves_faster_than_allowed():
     assert right.holds()
 
 
-@pytest.mark.slow
-@given(instances())
-def test_the_square_of_C_fy_is_too_small_exactly_when_C_fy_is_below_one(instance):
-    problem, at, other, _ = instance
-    wrong, right = (
-        check(problem, at, other).bound
-        for check in (statements.v_star_moves_as_printed, statements.v_star_moves_squared)
-    )
-    assert (wrong < right) == (problem.constants.C_fy < 1)
-
-
 # The condition on delta: th:hessianfree, def:parameters_free
 
 
@@ -226,7 +199,7 @@ def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta
 
 
 @given(powers(-2, 2), powers(-2, 2), st.floats(0.01, 1), st.floats(0.01, 1))
-def test_the_corrected_limit_on_delta_is_the_one_the_proof_needs(L_gxy, L_gyy, eta_f, eta_R):
+def test_corrected_limit_on_delta_is_the_one_the_proof_needs(L_gxy, L_gyy, eta_f, eta_R):
     k = dataclasses.replace(straight_coupling().constants, L_gxy=L_gxy, L_gyy=L_gyy)
     delta = statements.delta_limit(k, eta_f, eta_R)
     assert statements.difference_margin(k, eta_R, delta).holds()

@@ -1,10 +1,7 @@
 """All numbered statements of the paper, read from statements.toml: status, functions and tests of each."""
 
 import tomllib
-from collections.abc import Iterator
-from dataclasses import MISSING, dataclass, fields
-from importlib import import_module
-from importlib.util import find_spec
+from dataclasses import dataclass
 from pathlib import Path
 
 from bilevel_book.checks import checked_by
@@ -14,16 +11,16 @@ STATUS = ("as printed", "typo", "corrected")
 
 @dataclass(frozen=True)
 class Statement:
-    """One numbered statement of the paper; statements.toml says what each field means."""
+    """One numbered statement of the paper. Functions are named as `module.function` of bilevel_book.theory."""
 
-    label: str
+    label: str  # in the paper
     name: str
-    status: str
-    purpose: str
-    idea: str
-    finding: str
-    functions: tuple[str, ...]
-    as_printed: tuple[str, ...] = ()
+    status: str  # "as printed": true; "typo": true up to a slip of the pen; "corrected": false or unproved as printed
+    purpose: str  # what the statement is for
+    idea: str  # of the proof
+    finding: str  # what is wrong with the print, or how sharp it is
+    functions: tuple[str, ...]  # the statement, corrected where the print is wrong
+    as_printed: tuple[str, ...] = ()  # the printed statement, where it is another one
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -32,42 +29,12 @@ class Statement:
 
 
 def read(path: Path) -> tuple[Statement, ...]:
-    """The statements of a file; an error names the file, the label and the key."""
-    found: dict[str, Statement] = {}
-    for position, entry in enumerate(tomllib.loads(path.read_text())["statement"], start=1):
-        label = entry.get("label", f"statement {position}")
-        problems = list(_problems(entry)) + (["label: given twice"] if label in found else [])
-        if problems:
-            raise ValueError(f"{path.name}, {label}: {'; '.join(problems)}")
-        found[label] = Statement(**{key: tuple(v) if isinstance(v, list) else v for key, v in entry.items()})
-    return tuple(found.values())
-
-
-def _problems(entry: dict) -> Iterator[str]:
-    """What is wrong with one entry of the file."""
-    known = {field.name: field for field in fields(Statement)}
-    for key in sorted(entry.keys() - known.keys()):
-        yield f"{key}: unknown key, known are {', '.join(known)}"
-    for key, field in known.items():
-        if key not in entry:
-            if field.default is MISSING:
-                yield f"{key}: missing"
-        elif field.type is str:
-            if not (isinstance(entry[key], str) and entry[key]):
-                yield f"{key}: a text is needed, got {entry[key]!r}"
-            elif key == "status" and entry[key] not in STATUS:
-                yield f"status: {entry[key]!r} is unknown, known are {', '.join(STATUS)}"
-        elif not isinstance(entry[key], list):
-            yield f"{key}: a list of functions is needed, got {entry[key]!r}"
-        else:
-            yield from (f"{key}: bilevel_book.theory has no {name}" for name in entry[key] if not _exists(name))
-
-
-def _exists(name: str) -> bool:
-    """Whether module.function is a function of bilevel_book.theory."""
-    module, _, function = str(name).rpartition(".")
-    path = f"{__package__}.{module}"
-    return bool(module) and find_spec(path) is not None and callable(getattr(import_module(path), function, None))
+    """The statements of a file, one table each."""
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))["statement"]
+    return tuple(
+        Statement(**{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
+        for entry in entries
+    )
 
 
 STATEMENTS = read(Path(__file__).with_name("statements.toml"))
