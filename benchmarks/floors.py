@@ -27,7 +27,7 @@ from torch.nn.functional import cross_entropy
 
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_book.mnist.hyper_representation import MEAN, STD
-from bilevel_core.batches import Labelled
+from bilevel_core.networks import Labelled
 from bilevel_core.problem import Samples
 from bilevel_core.solvers import Solver
 

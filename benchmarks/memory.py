@@ -13,10 +13,10 @@ from itertools import product
 import pandas as pd
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
 from bilevel_book.methods import SOLVERS
-from bilevel_core.checkpoint import leaves
 from bilevel_core.directions import hessian_vector
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.solvers import State
@@ -79,7 +79,7 @@ class Towers(BilevelProblem):
 
 def megabytes(state: State) -> float:
     """Of the vectors that a method keeps from one step to the next; a vector under two names counts once."""
-    kept = {leaf.data_ptr(): leaf.nbytes for leaf in leaves(state) if isinstance(leaf, Tensor)}
+    kept = {leaf.data_ptr(): leaf.nbytes for leaf in tree_leaves([*vars(state).values()]) if isinstance(leaf, Tensor)}
     return sum(kept.values()) / 2**20
 
 

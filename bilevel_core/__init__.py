@@ -1,6 +1,7 @@
 """Stochastic bilevel optimisation: FdeHBO, FMBO and their relatives, small enough to read in an evening."""
 
-from bilevel_core.distributed import Distributed, together
+from bilevel_core.diagnosis import diagnose
+from bilevel_core.distributed import Distributed, init_processes
 from bilevel_core.implicit import hypergradient, objective
 from bilevel_core.networks import from_modules
 from bilevel_core.problem import BilevelProblem, Samples
@@ -16,5 +17,5 @@ from bilevel_core.stepsizes import suggest
 __version__ = "1.0.0"
 __all__ = [
     "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "Distributed", "FdeHBO", "Momentum", "Normalised", "Samples",
-    "from_modules", "hypergradient", "objective", "refit", "run", "run_seeds", "suggest", "together",
+    "diagnose", "from_modules", "hypergradient", "init_processes", "objective", "refit", "run", "run_seeds", "suggest",
 ]  # fmt: skip

@@ -1,214 +1,239 @@
-"""A run on disk: written whole, checked when it is read, and refused to any other run."""
+"""A run on disk, in one file that knows its run by what it computes.
+
+The file has the states before and after the first step, and before and after the last step that was saved. A resume
+takes both steps again, and must get the same bits: other code, data, closures, buffers, seeds or options are refused
+without reading any source. Not seen is what neither step computes: `evaluate`, and examples that neither step draws.
+"""
 
 import io
-import json
 import os
+import re
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from functools import cache
 from glob import escape
 from hashlib import sha256
-from inspect import getsource
 from pathlib import Path
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch
+from filelock import FileLock, Timeout
 from torch import Tensor
 
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Steps
 from bilevel_core.solvers.base import Solver, State
 
-FORMAT = b"bilevel_core checkpoint 1\n"
-PAUSE = 1.0  # seconds from one save to the next: two flushes to disk take milliseconds, a row may take microseconds
-TIMES = (0, 1, 10, 100, 1000, 10_000)  # when a schedule is looked at
-PLAIN = (type(None), bool, int, float, complex, str, torch.dtype, torch.device, slice, range, Power, Steps)
+FORMAT = b"bilevel_core checkpoint 2\n"
+PAUSE_SECONDS = 1.0  # from one save to the next, at least
+SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
+TIMES = (0, 1, 10, 100, 1000, 10_000)  # the steps t at which a schedule is looked at
+PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
+CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
+
+
+class Point(NamedTuple):
+    """A run between two steps: the state of its method, and what `problem.state_dict()` returned there."""
+
+    state: State
+    problem: Any
 
 
 class Checkpoint:
-    """The file of one run, and beside it (NAME.rows) its rows; a SHA-256 of both stands in the first."""
+    """The file of one run, for one process at a time; of several that share a problem, the first one writes it."""
 
-    def __init__(self, path: Path, identity: dict[str, str]):
-        self.path, self.identity = path, identity
-        self.waiting: list[tuple[bytes, dict[str, Any]]] = []
-        self.size, self.rows, self.due = 0, sha256(), 0.0  # what is on disk of the rows; when to save again
+    def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: Point, **options: object):
+        self.path, self.problem, self.solver, self.start = path, problem, solver, start
+        self.rank, processes = problem.processes()
+        options |= {"processes": processes, "problem": type(problem).__qualname__, "solver": type(solver).__qualname__}
+        options |= {f"solver's {name}": value for name, value in vars(solver).items()}
+        self.options = {name: _described(value) for name, value in options.items()}
+        self.versions = {"torch": str(torch.__version__), "number of threads": str(torch.get_num_threads())}
+        self.latest: dict[str, Any] | None = None
+        self.due, self.was_read_back, self.classes = 0.0, False, dict[str, type]()
+        pack(start, self.classes, learn=True)
+        self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
-    def exists(self) -> bool:
-        """Whether there is a run to go on with."""
-        return self.path.exists()
+    def __enter__(self) -> Self:
+        if self.rank == 0:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            owner = Path(self.lock.lock_file)
+            try:
+                self.lock.acquire(blocking=False)
+            except Timeout:
+                pid = owner.read_text() if owner.exists() else "unknown"
+                raise ValueError(f"{self.path} is in use by process {pid}: wait, or give another file") from None
+            owner.write_text(str(os.getpid()))
+            for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
+                leftover.unlink(missing_ok=True)
+        return self
 
-    def add(self, row: object, content: dict[str, Any]) -> None:
-        """Keep a row, and all that is needed to go on after it: on disk at once, unless one was saved just now."""
-        self.waiting.append((json.dumps(row).encode() + b"\n", content))
+    def __exit__(self, *error: object) -> None:
+        if self.lock.is_locked:
+            Path(self.lock.lock_file).unlink(missing_ok=True)
+            self.lock.release()
+
+    def keep(self, content: dict[str, Any]) -> None:
+        """Keep all that is needed to go on from a row: on disk at once, unless something was saved just now."""
+        self.latest = content
         if time.monotonic() >= self.due:
             self.save()
 
     def save(self) -> None:
-        """First the rows, then the file that says how many of their bytes are its own."""
-        if self.waiting:
-            lines, rows, buffer = b"".join(line for line, _ in self.waiting), self.rows.copy(), io.BytesIO()
-            rows.update(lines)
-            size = self.size + len(lines)
-            told = {"identity": self.identity, "size": size, "rows": rows.hexdigest()}
-            torch.save(self.waiting[-1][1] | told, buffer)
-            append(rows_of(self.path), self.size, lines)
-            write_atomically(self.path, FORMAT + sha256(buffer.getvalue()).digest() + buffer.getvalue())
-            self.size, self.rows, self.waiting, self.due = size, rows, [], time.monotonic() + PAUSE
+        """Write what was kept last. The first time it is read back: what cannot be resumed is refused at once."""
+        if self.latest is None or self.rank > 0:
+            return
+        began, buffer = time.monotonic(), io.BytesIO()
+        packed, self.latest = pack(self.latest, self.classes), None
+        torch.save({"options": self.options, "versions": self.versions, "content": packed}, buffer)
+        file = FORMAT + sha256(buffer.getvalue()).digest() + buffer.getvalue()
+        if not self.was_read_back and (place := difference(packed, pack(self._read(file)[1], self.classes))):
+            raise ValueError(f"{self.path} would not be read as it is written: {place} differs")
+        write_atomically(self.path, file)
+        self.was_read_back, now = True, time.monotonic()
+        self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
 
-    def load(self, *names: str) -> tuple[list[Any], list[Any]]:
-        """The rows, and the content of these names; a ValueError if they are damaged or another run's."""
-        for left in self.path.parent.glob(f".{escape(self.path.name)}.*"):  # by a run that was killed
-            left.unlink(missing_ok=True)
+    def load(self) -> dict[str, Any] | None:
+        """What was saved, if anything, with the problem set back to there; ValueError if it is another run's."""
+        exists = self.path.exists()
+        (share,) = self.problem.average(torch.tensor([float(exists)]))
+        if 0 < share < 1:
+            raise ValueError(f"{self.path} must be there for all processes, or for none")
+        if not exists:
+            return None
         try:
-            content, lines = read(self.path)
-            found = {name: content[name] for name in names}
-            for name, now in self.identity.items():
-                if (then := content["identity"].get(name, now)) != now:
+            saved, content = self._read(self.path.read_bytes())
+            for name, now in self.options.items():
+                if (then := saved["options"][name]) != now:
                     raise ValueError(f"its {name} is {then}, now it is {now}")
+            self._check_steps(saved["versions"], **content)
+            self.problem.load_state_dict(content["here"].problem)
         except Exception as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"{self.path} is no checkpoint of this run ({why}); move it away to start anew") from error
-        self.size, self.rows = len(lines), sha256(lines)
-        return [json.loads(line) for line in lines.splitlines()], list(found.values())
+        return content
+
+    def _read(self, file: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+        head = len(FORMAT) + 32
+        if not file.startswith(FORMAT) or file[len(FORMAT) : head] != sha256(file[head:]).digest():
+            raise ValueError("it is damaged, or of another kind: its checksum does not fit")
+        saved = torch.load(io.BytesIO(file[head:]), weights_only=True)  # runs no code
+        return saved, unpack(saved["content"], self.classes)
+
+    def _check_steps(
+        self, versions: dict[str, str], start: Point, first: Point | None, previous: Point | None, here: Point, **_: Any
+    ) -> None:
+        """Compare the start, and what the steps left alone in the problem; then take the first and last step again."""
+        if place := self._difference(start.state, self.start.state):
+            raise ValueError(f"it started from another {place}")
+        for name, value in dict(start.problem).items():
+            if not self._difference(value, here.problem[name]) and self._difference(value, self.start.problem[name]):
+                raise ValueError(f"its problem had another {name}")
+        for step, before, after in (("first", start, first), ("last", previous, here)):
+            if before is None or after is None:  # no step was taken
+                continue
+            self.problem.load_state_dict(before.problem)
+            again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
+            if place := self._difference(after, again):
+                changed = {name: now for name, now in self.versions.items() if now != versions[name]}
+                told = [f"its {name} was {versions[name]}, now it is {now}" for name, now in changed.items()]
+                cause = ", ".join(told) or "other code or data, or steps that do not repeat"
+                raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
+
+    def _difference(self, one: Any, other: Any) -> str:
+        return difference(pack(one, self.classes), pack(other, self.classes))
 
 
-def read(path: Path) -> tuple[dict[str, Any], bytes]:
-    """The content of a checkpoint and its rows, if their checksums agree."""
-    file, head = path.read_bytes(), len(FORMAT) + 32
-    if not file.startswith(FORMAT) or file[len(FORMAT) : head] != sha256(file[head:]).digest():
-        raise ValueError("it is damaged, or of another kind: its checksum does not fit")
-    content = torch.load(io.BytesIO(file[head:]), weights_only=True)  # runs no code
-    lines = rows_of(path).read_bytes()[: content["size"]]
-    if sha256(lines).hexdigest() != content["rows"]:
-        raise ValueError(f"{rows_of(path).name} is damaged or too short: its checksum does not fit")
-    return content, lines
+def pack(value: Any, classes: dict[str, type], learn: bool = False) -> Any:
+    """A nest as what torch.load reads without running code: a tuple as ["tuple", ...], a class as ["module:Name", ...].
 
-
-def leaves(value: Any) -> list[Any]:
-    """The tensors and numbers of a state one after the other, which torch.load reads without running any code."""
-    parts = list(vars(value).values()) if is_dataclass(value) else value
-    return [leaf for part in parts for leaf in leaves(part)] if isinstance(parts, list | tuple) else [value]
-
-
-def rebuilt(template: Any, found: Iterator[Any]) -> Any:
-    """The inverse of `leaves`: shaped as `template`."""
-    if is_dataclass(template) and not isinstance(template, type):
-        return type(template)(**{name: rebuilt(part, found) for name, part in vars(template).items()})
-    if isinstance(template, tuple):
-        parts = [rebuilt(part, found) for part in template]
-        return type(template)(*parts) if hasattr(template, "_fields") else tuple(parts)
-    return next(found)
-
-
-def identity(
-    problem: BilevelProblem, solver: Solver[Any], start: State, seed: int, before: dict[str, Any]
-) -> dict[str, str]:
-    """What must not change between a checkpoint and its resumption, by name.
-
-    Of the problem: class, source, x_0, y_0 and all that it holds after `start`, tensors by every byte (a second for
-    about a gigabyte); but for weights that require a gradient, which are to be learned, names with an underscore, which
-    are caches, and numbers that are not as they were `before` the start, which count something. Of the method: class,
-    source, options, schedules also by their values at some t. Of the library: its source. Not seen is what a function
-    of your own takes from outside itself.
+    Classes are those that are given, or found in a module; with `learn` they are added to those given.
     """
-    options = {f.name: getattr(solver, f.name) for f in fields(cast(Any, solver))}
-    problem = getattr(problem, "on_this_rank", problem)  # of several processes, each tells of its own part
-    kept = {k: v for k, v in vars(problem).items() if not (isinstance(v, PLAIN) and v != before.get(k, v))}
-    facts = {"seed": seed, "start": [start.x, start.y]}
-    for what, thing, held in (("solver", solver, options), ("problem", problem, kept)):
-        own = [
-            cls for cls in type(thing).__mro__ if cls.__module__.split(".")[0] not in ("bilevel_core", "abc", "typing")
-        ]
-        facts |= {what: type(thing).__qualname__, f"{what}'s source": [_try(getsource, cls) for cls in own]}
-        facts |= {f"{what}'s {name}": value for name, value in held.items() if name[0] != "_"}
-    facts |= {
-        f"solver's {name}, in time": str([_try(v, t) for t in TIMES]) for name, v in options.items() if callable(v)
-    }
-    return {"library's source": library()} | {name: described(value) for name, value in facts.items()}
+    kind = type(value)
+    if value is None or kind in (bool, int, float, complex, str):
+        return value
+    if kind is Tensor and not value.requires_grad:
+        return value.clone() if value.untyped_storage().nbytes() > value.nbytes else value  # not what it is a view of
+    if isinstance(value, np.ndarray | np.generic):
+        return ["array" if isinstance(value, np.ndarray) else "number", torch.from_numpy(np.array(value))]
+    if kind in CONTAINERS.values():
+        parts = value.items() if isinstance(value, dict) else value
+        return [kind.__name__, *(pack(part, classes, learn) for part in parts)]
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if learn:
+        classes[name] = kind
+    if (is_dataclass(kind) or issubclass(kind, tuple)) and _class(name, classes) is kind:
+        names = [f.name for f in fields(kind)] if is_dataclass(kind) else value._fields
+        return [name, {key: pack(getattr(value, key), classes, learn) for key in names}]
+    allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and dataclasses that can be imported"
+    raise ValueError(f"a checkpoint cannot hold a {kind.__qualname__} ({value!r}); it can hold {allowed}")
 
 
-@cache
-def library() -> str:
-    """A digest of the source of the library, version included, without the experiments, which compute nothing."""
-    folder = Path(__file__).parent
-    files = (path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] != "experiments")
-    return described([path.read_text() for path in files])
+def unpack(packed: Any, classes: dict[str, type]) -> Any:
+    """The inverse of `pack`; no method of a class is called."""
+    if not isinstance(packed, list):
+        return packed
+    kind, *parts = packed
+    if kind in ("array", "number"):
+        return parts[0].numpy() if kind == "array" else parts[0].numpy()[()]
+    if kind in CONTAINERS:
+        return CONTAINERS[kind](unpack(part, classes) for part in parts)
+    cls, values = _class(kind, classes), {name: unpack(part, classes) for name, part in parts[0].items()}
+    if not isinstance(cls, type) or not (is_dataclass(cls) or issubclass(cls, tuple)):
+        raise ValueError(f"there is no class {kind} here")
+    made = tuple.__new__(cls, values.values()) if issubclass(cls, tuple) else object.__new__(cls)
+    for name, value in {} if issubclass(cls, tuple) else values.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
-def described(value: Any) -> str:
-    """A plain value as it is written; all else by its kind and a digest of what it holds."""
-    if isinstance(value, PLAIN):
-        return repr(value)
-    digest = sha256()
-    for piece in _pieces(value, ()):
-        digest.update(piece)
-    return f"{getattr(value, '__name__', type(value).__name__)} with the digest {digest.hexdigest()[:12]}"
+def _class(name: str, classes: dict[str, type]) -> Any:
+    module, _, path = name.partition(":")
+    thing: Any = sys.modules.get(module)
+    for part in path.split("."):
+        thing = vars(thing).get(part) if isinstance(thing, type | type(sys)) else None
+    return classes.get(name, thing)
 
 
-def _pieces(value: Any, around: tuple[int, ...]) -> Iterator[Any]:
-    """The bytes of a value and of all that it holds; `around` are the ids of what holds it."""
-    yield f"<{type(value).__name__} ".encode()
-    if isinstance(value, (*PLAIN, bytes)):
-        yield value if isinstance(value, bytes) else repr(value).encode()
-    elif isinstance(value, Tensor) and value.layout == torch.strided:
-        yield f"{value.dtype} {tuple(value.shape)}".encode()
-        if not value.requires_grad:
-            yield value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-    elif id(value) not in around:
-        for part in _parts(value):
-            yield from _pieces(part, (*around, id(value)))
+def difference(one: Any, other: Any) -> str:
+    """Where two packed nests differ by a bit: the name of the field, or "value"; "" if they do not differ."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        a, b = (z.contiguous().reshape(-1).view(torch.uint8) for z in (one, other))
+        return "" if one.dtype == other.dtype and one.shape == other.shape and torch.equal(a, b) else "value"
+    if isinstance(one, dict) and isinstance(other, dict) and [*one] == [*other]:
+        places = ((name, difference(one[name], other[name])) for name in one)
+        return next((name if place == "value" else place for name, place in places if place), "")
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return next(filter(None, map(difference, one, other)), "")
+    return "" if type(one) is type(other) and repr(one) == repr(other) else "value"
 
 
-def _parts(value: Any) -> Iterable[Any]:
-    """What a value holds; the rest is taken apart as pickle does it."""
-    if isinstance(value, dict | set | frozenset):
-        return value.items() if isinstance(value, dict) else sorted(value, key=repr)
-    if isinstance(value, FunctionType):
-        code, inside = value.__code__, [cell.cell_contents for cell in value.__closure__ or ()]
-        return [code.co_code, code.co_names, code.co_consts, value.__defaults__, inside]
-    if isinstance(value, type):
-        return [value.__module__, value.__qualname__]
-    return value if isinstance(value, list | tuple) else _try(value.__reduce_ex__, 4)
-
-
-def _try(call: Callable[[Any], Any], argument: Any) -> Any:
-    try:
-        return call(argument)
-    except Exception as error:  # a schedule that ends, a class typed at a prompt, a lock
-        return type(error).__name__
+def _described(option: Any) -> str:
+    """An option as it prints, a function by its values: it has no other name that would last."""
+    values = []
+    with suppress(Exception):  # a schedule may end
+        for t in TIMES if isinstance(option, FunctionType) else ():
+            values.append(option(t))
+    return str(values) if values else re.sub(" at 0x[0-9a-fA-F]+", "", repr(option))
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        append(temporary, 0, content)
-        os.replace(temporary, path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def append(path: Path, size: int, content: bytes) -> None:
-    """Cut a file to `size` bytes, write what follows, and flush it to disk."""
+    part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with open(path, "r+b" if size else "wb") as file:
-            file.truncate(size)
-            file.seek(size)
+        with open(part, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        error.filename = str(path)  # a full disk does not say where
+        os.replace(part, path)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a full disk does not say where
         raise
-
-
-def rows_of(checkpoint: Path) -> Path:
-    """The file beside a checkpoint that has the rows of its history, one JSON a line."""
-    return checkpoint.with_name(f"{checkpoint.name}.rows")

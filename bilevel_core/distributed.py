@@ -7,15 +7,14 @@ also where a method is not linear in the samples: a projection, a norm, a line s
 the inner product  <a, b> = (1 / W) sum_r <a_r, b_r>  of what the ranks hold, to copy a vector to all of them and to
 take the mean over them are adjoint: the backward pass of each is the other.
 
-A loss costs a message of one number, a derivative one of dim x or dim y numbers. The three directions of a step are
-linear in the losses: they travel together, in one message for each point (`directions.directions`).
+A loss costs a message of one number, a derivative one of dim x or dim y numbers. The three directions at a point are
+linear in the losses: they are taken on the `local` problem, and their `average` is one message.
 """
 
 import os
 from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -23,14 +22,11 @@ from torch import Tensor
 from torch._C._distributed_c10d import HashStore
 from torch.autograd import Function
 
-from bilevel_core.checkpoint import Checkpoint
 from bilevel_core.checks import POSITIVE
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, full_samples, seeded
 
-T = TypeVar("T")
 
-
-def together(timeout: float = 60.0) -> tuple[int, int]:
+def init_processes(timeout: float = 60.0) -> tuple[int, int]:
     """Join the processes that torchrun started, by gloo; the number of this one (its rank), and how many they are.
 
     A process that ends, or does not answer for `timeout` seconds, stops all of them with a ConnectionError. Without
@@ -39,53 +35,33 @@ def together(timeout: float = 60.0) -> tuple[int, int]:
     POSITIVE.check(timeout=timeout)
     if not dist.is_initialized():
         place: Any = {} if "RANK" in os.environ else {"store": HashStore(), "rank": 0, "world_size": 1}
-        _heard(lambda: dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **place))
+        _communicate(lambda: dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **place))
     return dist.get_rank(), dist.get_world_size()
-
-
-class _OneFile(Checkpoint):
-    """The states of all ranks are one: rank 0 writes it, all read it. What must not change is that of all ranks."""
-
-    def __init__(self, path: Path, identity: dict[str, str]):
-        told = _gathered(identity)
-        each = {name: [facts.get(name, "") for facts in told] for name in identity}
-        same = {name: values[0] if {*values} == {values[0]} else str(values) for name, values in each.items()}
-        super().__init__(path, same | {"number of ranks": str(len(told))})
-
-    def exists(self) -> bool:
-        _agree(f"whether {self.path} is there", here := super().exists())
-        return here
-
-    def add(self, row: object, content: dict[str, Any]) -> None:
-        if dist.get_rank() == 0:
-            super().add(row, content)
 
 
 class Distributed(BilevelProblem):
     """The mean over all processes of the problem that each of them gives here, for every method and for `run`.
 
     Their x, y and sizes of draws must be the same, their data should not: `data[rank::ranks]`, with the pair of
-    `together`. The first iterates are those of rank 0. Samples are counted over all ranks, gradients as on one process
-    with the joined batch; `messages` and `numbers` count what this rank sent. Rows and states are the same on all
-    ranks; `evaluate` is the mean of theirs. A checkpoint is one file, which rank 0 writes and all ranks must see.
+    `init_processes`. The first iterates are those of rank 0. Samples are counted over all ranks, gradients as on one
+    process with the joined batch; `messages` and `numbers` count what this rank sent. Rows and states are the same on
+    all ranks; `evaluate` is the mean of theirs. A checkpoint is one file: rank 0 writes it, all ranks must see it.
     """
-
-    checkpoint = _OneFile
 
     def __init__(self, problem: BilevelProblem):
         check_problem(problem, seed=0)
         if problem.state_dict():
             name = type(problem).__name__
             raise ValueError(f"{name} changes as it is used (state_dict): rank 0 cannot save that of the others")
-        self.rank, self.ranks = together()
+        self.rank, self.ranks = init_processes()
         self.on_this_rank, self.x_blocks = problem, problem.x_blocks
         self.messages = self.numbers = 0
-        _agree("x and y", [(z.shape, z.dtype) for z in problem.start(seeded(0))])
-        _agree("the sizes of a draw", [problem.size(batch) for batch in problem.sample(seeded(0))])
+        _check_agreement("x and y", [(z.shape, z.dtype) for z in problem.start(seeded(0))])
+        _check_agreement("the sizes of a draw", [problem.size(batch) for batch in problem.sample(seeded(0))])
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         x, y = (z.detach().clone() for z in self.on_this_rank.start(generator))
-        _heard(lambda: (dist.broadcast(x, 0), dist.broadcast(y, 0)))
+        _communicate(lambda: (dist.broadcast(x, 0), dist.broadcast(y, 0)))
         return x, y
 
     def sample(self, generator: torch.Generator) -> Samples:
@@ -108,30 +84,30 @@ class Distributed(BilevelProblem):
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         numbers = self.on_this_rank.evaluate(x, y)
-        (means,) = self.mean(torch.tensor([*map(float, numbers.values())], dtype=torch.float64, device=x.device))
+        (means,) = self.average(torch.tensor([*map(float, numbers.values())], dtype=torch.float64, device=x.device))
         return dict(zip(numbers, means.tolist(), strict=True))
 
     def full(self) -> Samples:
         samples = full_samples(self.on_this_rank)
-        _agree("the sizes of all data", [self.on_this_rank.size(batch) for batch in samples])
+        _check_agreement("the sizes of all data", [self.on_this_rank.size(batch) for batch in samples])
         return samples
 
     def size(self, batch: Any) -> int:
         return self.ranks * self.on_this_rank.size(batch)
 
-    def mean(self, *tensors: Tensor) -> list[Tensor]:
-        """The mean over the ranks of each of these, all in one message."""
-        joined = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        self.messages, self.numbers = self.messages + 1, self.numbers + len(joined)
-        _heard(lambda: dist.all_reduce(joined))
-        parts = (joined / self.ranks).split([tensor.numel() for tensor in tensors])
-        return [part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True)]
-
     def local(self) -> BilevelProblem:
         return self.on_this_rank
 
+    def processes(self) -> tuple[int, int]:
+        return self.rank, self.ranks
+
     def average(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        return tuple(self.mean(*tensors))
+        """The mean over the ranks of each of these, all in one message."""
+        joined = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        self.messages, self.numbers = self.messages + 1, self.numbers + len(joined)
+        _communicate(lambda: dist.all_reduce(joined))
+        parts = (joined / self.ranks).split([tensor.numel() for tensor in tensors])
+        return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
 
 
 class _Copy(Function):
@@ -153,7 +129,7 @@ class _Mean(Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, problem: Distributed) -> Tensor:
         ctx.problem = problem
-        return problem.mean(z)[0]
+        return problem.average(z)[0]
 
     @staticmethod
     def backward(ctx: Any, d: Tensor) -> Any:
@@ -164,19 +140,14 @@ _copy: Any = _Copy.apply
 _mean: Any = _Mean.apply
 
 
-def _gathered(here: T) -> list[T]:
-    found: list[Any] = [None] * dist.get_world_size()
-    _heard(lambda: dist.all_gather_object(found, here))
-    return found
-
-
-def _agree(what: str, here: object) -> None:
-    found = _gathered(here)
+def _check_agreement(what: str, here: object) -> None:
+    found: list[object] = [None] * dist.get_world_size()
+    _communicate(lambda: dist.all_gather_object(found, here))
     if any(each != here for each in found):
         raise ValueError(f"{what} must be the same on every rank, got {found}")
 
 
-def _heard(message: Callable[[], object]) -> None:
+def _communicate(message: Callable[[], object]) -> None:
     """Send a message that all ranks take part in; if one does not, say so."""
     try:
         message()

@@ -1,26 +1,189 @@
-"""A bilevel problem from two networks: x holds the weights of one, y those of the other."""
+"""A bilevel problem from two networks and two sets of data: x holds the weights of one network, y those of the other.
+
+Data of any kind becomes batches that depend on a generator alone: kept in memory, or read again at every draw.
+"""
+# ruff: noqa: NPY002 - numpy's global generator is what transforms draw from
 
 import copy
 import inspect
 import math
+import random
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
+from itertools import islice
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
-from torch.utils._pytree import tree_map
-from torch.utils.data import DataLoader
+from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
-from bilevel_core.batches import Batch, batches, reseeded, same
 from bilevel_core.checks import COUNT
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
 
 Loss = Callable[..., Tensor]
-Drawn = Tensor | slice | Batch
+EXAMPLES_FOR_ALL = 10_000  # of data that is not kept, so many stand for all
+EXAMPLES_FOR_CHECKS = 8  # in the batch on which the losses are tried
+
+
+class Batch(NamedTuple):
+    """Inputs, their targets, and their places in the data."""
+
+    inputs: Any
+    targets: Any
+    places: Tensor
+
+
+class Labelled(NamedTuple):
+    """Inputs and their targets in memory, one row a data point. A draw is an index tensor, or a slice of all."""
+
+    inputs: Any
+    targets: Any
+
+    @property
+    def full(self) -> slice:
+        """All rows: a slice, which is taken without copying anything."""
+        return slice(0, len(_first(self.targets)))
+
+    def draw(self, n: int, generator: torch.Generator) -> Tensor:
+        """The places of n rows, uniform and with replacement."""
+        return torch.randint(self.full.stop, (n,), generator=generator)
+
+    def batch(self, draw: Any) -> Batch:
+        """The rows of a draw."""
+        device = _first(self.targets).device
+        rows = draw.to(device) if isinstance(draw, Tensor) else draw
+        inputs, targets = (p[rows] if isinstance(p, Tensor) else tree_map(lambda t: t[rows], p) for p in self)
+        return Batch(inputs, targets, rows if isinstance(rows, Tensor) else torch.arange(rows.stop, device=device))
+
+
+def _first(nest: Any) -> Tensor:
+    return nest if isinstance(nest, Tensor) else tree_leaves(nest)[0]  # a search takes time
+
+
+class Reader:
+    """A Dataset that is read, or a stream that is opened, anew at every draw, with the global generators of torch,
+    numpy and Python seeded by that of the draw: augmentations are as random as they mean to be, and can be repeated."""
+
+    def __init__(self, name: str, dataset: Any, collate: Callable[[Any], Any], tensor: Callable[[Any], Tensor]):
+        self.name, self.dataset, self.collate, self.tensor = name, dataset, collate, tensor
+        self.is_stream, self.is_random = isinstance(dataset, IterableDataset), False
+        self.size = EXAMPLES_FOR_ALL if self.is_stream else len(dataset)
+
+    @cached_property
+    def full(self) -> Batch:
+        """The first examples, always in the same reading."""
+        return self.read(torch.arange(min(EXAMPLES_FOR_ALL, self.size)), seed=0)
+
+    def draw(self, n: int, generator: torch.Generator) -> Batch:
+        """n examples, uniform and with replacement, or the first n of the stream."""
+        seed, places = (torch.randint(most, (k,), generator=generator) for most, k in ((2**62, 1), (self.size, n)))
+        return self.read(torch.arange(n) if self.is_stream else places, int(seed))
+
+    def batch(self, draw: Any) -> Batch:
+        """A draw has its rows already."""
+        return draw
+
+    def read(self, places: Tensor, seed: int) -> Batch:
+        """The examples at these places, as far as a stream goes."""
+        found = islice(self.dataset, len(places)) if self.is_stream else map(self.dataset.__getitem__, places.tolist())
+        with reseeded(seed) as used:
+            try:
+                examples = list(found)
+                batch = self.collate(examples)
+            except Exception as error:
+                cure = "make them tensors of one shape, or give a DataLoader whose collate_fn does"
+                raise ValueError(f"{self.name}: its examples make no batch ({error!r}); {cure}") from error
+            self.is_random |= used()
+        return Batch(*_labelled(self.name, batch, self.tensor), self.tensor(places[: len(examples)]))
+
+
+def batches(
+    name: str, data: Any, n: int, keep: bool, device: torch.device, dtype: torch.dtype, indexed: bool = False
+) -> Labelled | Reader:
+    """Data of any kind, for draws of n: in memory, if it is to be kept and is always the same, or else a reader.
+
+    Floats are converted to `dtype`. If `indexed`, a loss takes the places of examples, which a stream does not have.
+    """
+    tensor, collate = partial(_tensor, name, device, dtype), default_collate
+    if isinstance(data, DataLoader):
+        is_plain = isinstance(data.dataset, IterableDataset) or type(data.sampler) in (RandomSampler, SequentialSampler)
+        if data.batch_size is None or not is_plain:
+            raise ValueError(f"{name}: draws are uniform, not those of the sampler of a DataLoader; give its Dataset")
+        data, collate = data.dataset, data.collate_fn
+    if isinstance(data, tuple | Mapping):
+        kept = _labelled(name, data, tensor, list)
+        lengths = {len(part) if part.dim() else 0 for part in tree_leaves(kept)}
+        if len(lengths) != 1 or lengths == {0}:
+            raise ValueError(f"{name}: inputs and targets must be equally many, at least one, got {sorted(lengths)}")
+        return kept
+    is_map = {"__getitem__", "__len__"} <= {*dir(data)} and "__array__" not in dir(data)
+    if isinstance(data, str) or not (is_map or isinstance(data, IterableDataset)):
+        allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
+        raise ValueError(f"{name} must be {allowed}, got {type(data).__name__}")
+    reader = Reader(name, data, collate, tensor)
+    if not is_same(*(reader.read(torch.arange(min(n, reader.size)), seed=0) for _ in range(2))):
+        cure = "draw from the global generators of torch, numpy or Python, which are seeded for every draw"
+        raise ValueError(f"{name} cannot be read twice alike, so no run on it could be resumed; {cure}")
+    if reader.is_stream and (indexed or not reader.is_random):
+        fault = "has no index for a loss" if indexed else "always gives the same examples"
+        raise ValueError(f"{name} is a stream, which {fault}; give list(stream), or shuffle it")
+    if reader.is_stream or reader.is_random or not keep or collate is not default_collate:
+        return reader
+    everything = reader.read(torch.arange(reader.size), seed=0)
+    return reader if reader.is_random else Labelled(everything.inputs, everything.targets)
+
+
+def _labelled(name: str, data: Any, tensor: Callable[[Any], Tensor], array: type = Tensor) -> Labelled:
+    """Inputs and targets; a dict is both, for the module and the loss to take from it what they know by name."""
+    converted = partial(tree_map, tensor, is_leaf=lambda part: isinstance(part, array))
+    if isinstance(data, Mapping):
+        return Labelled(*[converted(dict(data))] * 2)
+    if isinstance(data, list | tuple) and len(data) == 2:
+        return Labelled(*map(converted, data))
+    raise ValueError(f"{name}: its examples must be pairs (input, target) or dicts, got {type(data).__name__}")
+
+
+def _tensor(name: str, device: torch.device, dtype: torch.dtype, value: Any) -> Tensor:
+    """Finite numbers as a tensor: floats in `dtype`, whole numbers as they are."""
+    try:
+        found = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, encode the rest: {error}") from error
+    if not (found.is_meta or found.isfinite().all()):
+        raise ValueError(f"{name} must be finite, got {found[~found.isfinite()][0]}; drop or fill such examples")
+    return found.detach().to(device, dtype if found.is_floating_point() else None)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two nests of tensors are equal; those on the meta device have no values to compare."""
+    a, b = ([leaf for leaf in tree_leaves(nest) if isinstance(leaf, Tensor)] for nest in (one, other))
+    return len(a) == len(b) and all(p.is_meta or torch.equal(p, q) for p, q in zip(a, b, strict=True))
+
+
+@contextmanager
+def reseeded(seed: int) -> Iterator[Callable[[], bool]]:
+    """Seed the global generators inside, and leave them as they were; gives a function: were they used inside?"""
+
+    def standing() -> tuple[Any, ...]:
+        numpy: Any = np.random.get_state()
+        return torch.get_rng_state().numpy().tobytes(), numpy[1].tobytes(), numpy[2:], random.getstate()
+
+    outside = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    torch.default_generator.manual_seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+    start = standing()
+    try:
+        yield lambda: standing() != start
+    finally:
+        torch.set_rng_state(outside[0])
+        np.random.set_state(outside[1])
+        random.setstate(outside[2])
 
 
 class Modules(BilevelProblem):
@@ -70,7 +233,8 @@ class Modules(BilevelProblem):
         settings, (f, g) = (keep, x.device, x.dtype), self.losses
         self.upper_data = batches("upper_data", upper_data, self.upper_size, *settings, "index" in f[1])
         self.lower_data = batches("lower_data", lower_data, self.lower_size, *settings, "index" in g[1])
-        self._check_losses(x, y)
+        self._check_loss("upper", x, y)
+        self._check_loss("lower", x, y)
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return self.outer.weights(), self.inner.weights()
@@ -91,23 +255,25 @@ class Modules(BilevelProblem):
         """All the data that is kept; of other data the first 10000 examples, always in the same reading."""
         return Samples(self.upper_data.full, self.lower_data.full)
 
-    def size(self, batch: Drawn) -> int:
+    def size(self, batch: Any) -> int:
         return batch.stop if isinstance(batch, slice) else len(batch if isinstance(batch, Tensor) else batch.places)
 
     def predict(self, x: Tensor, y: Tensor, inputs: Any) -> Tensor:
+        """inner_y(outer_x(inputs))."""
         return self.inner(y, self.features(x, inputs))
 
-    def upper_at(self, x: Tensor, batch: Drawn) -> Callable[[Tensor], Tensor]:
-        return self._loss_at(x, *self.losses[0], self.upper_data.at(batch))
+    def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        return self._loss_at(x, *self.losses[0], self.upper_data.batch(batch))
 
-    def lower_at(self, x: Tensor, batch: Drawn) -> Callable[[Tensor], Tensor]:
-        loss = self._loss_at(x, *self.losses[1], self.lower_data.at(batch))
+    def lower_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+        loss = self._loss_at(x, *self.losses[1], self.lower_data.batch(batch))
         return (lambda y: loss(y) + self.ridge * (y @ y)) if self.ridge else loss
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
+        full = self.full()
         with torch.no_grad():
-            full = self.full()._asdict().items()
-            return {f"{level}_loss": getattr(self, level)(x, y, batch).item() for level, batch in full}
+            f, g = self.upper(x, y, full.upper), self.lower(x, y, full.lower)
+        return {"upper_loss": f.item(), "lower_loss": g.item()}
 
     def features(self, x: Tensor, inputs: Any) -> Any:
         """What the inner module sees."""
@@ -121,66 +287,62 @@ class Modules(BilevelProblem):
             return lambda y: loss(self.inner(y, features), batch.targets, **extra)
         return lambda y: loss(self.inner(y, features), batch.targets, inner=self.inner.named(y), **extra)
 
-    def _check_losses(self, x: Tensor, y: Tensor) -> None:
-        """Raise ValueError, with the name of a layer, unless f and g are functions of x, y and the batch alone: after a
+    def _check_loss(self, level: str, x: Tensor, y: Tensor) -> None:
+        """Raise ValueError, with the name of a layer, unless a loss is a function of x, y and the batch alone: after a
         visit to other weights every layer must make of the same inputs what it made of them before."""
+        data, loss = {"upper": (self.upper_data, self.upper), "lower": (self.lower_data, self.lower)}[level]
+        batch = data.draw(min(EXAMPLES_FOR_CHECKS, self.upper_size, self.lower_size), torch.Generator().manual_seed(0))
         parts = [(part.name, *named) for part in (self.outer, self.inner) for named in part.module.named_modules()]
         names = {layer: f"{part}.{key}".rstrip(".") + f" ({type(layer).__name__})" for part, key, layer in parts}
-        other = [z * torch.linspace(0.8, 1.2, len(z), dtype=z.dtype, device=z.device) for z in (x, y)]
-        done: list[tuple[str, Any, Any]] = []
+        other = tuple(z * torch.linspace(0.8, 1.2, len(z), dtype=z.dtype, device=z.device) for z in (x, y))
+        calls: list[tuple[str, Any, Any]] = []  # of layers: name, inputs, outputs
+        value: Any
 
         def record(layer: nn.Module, given: Any, made: Any) -> None:
             buffers = [buffer.clone() for buffer in layer.buffers(recurse=False)]
-            done.append((names.get(layer, "the loss"), given, (made, buffers)))
+            calls.append((names.get(layer, "the loss"), given, (made, buffers)))
 
-        for level, data in {"upper": self.upper_data, "lower": self.lower_data}.items():
-            batch = data.draw(min(8, self.upper_size, self.lower_size), torch.Generator().manual_seed(0))
-            done.clear()
-            with reseeded(0) as used, torch.no_grad(), register_module_forward_hook(record), warnings.catch_warnings():
-                warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
-                try:
+        with reseeded(0) as used, register_module_forward_hook(record), warnings.catch_warnings():
+            warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
+            try:
+                with torch.no_grad():
                     for point in ((x, y), other, (x, y)):
-                        value = check_scalar(level, getattr(self, level)(*point, batch))
-                        done.append(("the loss", (), value))
-                except Exception as error:
-                    where = f"after {done[-1][0]}" if done else "at once"
-                    raise ValueError(f"the {level} loss fails on a batch of {level}_data, {where}: {error}") from error
-                if not (value.is_meta or value.isfinite()):
-                    raise ValueError(f"the {level} loss is {value.item()} on a batch of {level}_data")
-                runs = zip(done, done[2 * len(done) // 3 :], strict=False)
-                changed = [a[0] for a, b in runs if same(a[1], b[1]) and not same(a[2], b[2])]
-                if changed or used():
-                    raise ValueError(
-                        f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must "
-                        "be a function of the weights and the batch; call .eval() on it, or use another layer"
-                    )
-            if again := self._recomputed(level, x, y, batch, record, done):
+                        value = check_scalar(level, loss(*point, batch))
+                        calls.append(("the loss", (), value))
+            except Exception as error:
+                where = f"after {calls[-1][0]}" if calls else "at once"
+                raise ValueError(f"the {level} loss fails on a batch of {level}_data, {where}: {error}") from error
+            if not (value.is_meta or value.isfinite()):
+                raise ValueError(f"the {level} loss is {value.item()} on a batch of {level}_data")
+            again = zip(calls, calls[2 * len(calls) // 3 :], strict=False)
+            changed = [a[0] for a, b in again if is_same(a[1], b[1]) and not is_same(a[2], b[2])]
+            if changed or used():
                 raise ValueError(
-                    f"{again} is computed again in the backward pass of the {level} loss, as torch.utils.checkpoint "
-                    "does, but x and y are not in it any more; write a BilevelProblem that hands it the weights"
+                    f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must be "
+                    "a function of the weights and the batch; call .eval() on it, or use another layer"
                 )
-            if self._is_sum(level, x, y, data.at(batch)):
+            with torch.enable_grad(), suppress(RuntimeError):  # no graph, no backward pass
+                point = x.clone().requires_grad_(), y.clone().requires_grad_()
+                value = loss(*point, batch)
+                calls.clear()
+                torch.autograd.grad(value, point, allow_unused=True)
+            if calls:
                 raise ValueError(
-                    f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples "
-                    "does, but it must be their mean (reduction='mean' in the losses of torch)"
+                    f"{calls[0][0]} is computed again in the backward pass of the {level} loss, as "
+                    "torch.utils.checkpoint does, but x and y are not in it any more; write a BilevelProblem that "
+                    "hands it the weights"
                 )
+        if self._is_sum(self.losses[level == "lower"], x, y, data.batch(batch)):
+            raise ValueError(
+                f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples does, "
+                "but it must be their mean (reduction='mean' in the losses of torch)"
+            )
 
-    def _recomputed(self, level: str, x: Tensor, y: Tensor, batch: Drawn, record: Any, done: list[Any]) -> str:
-        """The first layer, if any, that `record` sees in the backward pass."""
-        done.clear()
-        with torch.enable_grad(), suppress(RuntimeError):  # no graph, no pass
-            z = x.clone().requires_grad_(), y.clone().requires_grad_()
-            value = getattr(self, level)(*z, batch)
-            with register_module_forward_hook(record):
-                torch.autograd.grad(value, z, allow_unused=True)
-        return done[0][0] if done else ""
-
-    def _is_sum(self, level: str, x: Tensor, y: Tensor, batch: Batch) -> bool:
+    def _is_sum(self, loss: tuple[Loss, set[str]], x: Tensor, y: Tensor, batch: Batch) -> bool:
         """Whether copies of a batch add equally much to a loss; to a mean they add nothing, and to a loss that compares
         examples with one another more or less each time."""
         with suppress(Exception):  # what a collate_fn makes need not have rows to repeat
             copies = (tree_map(partial(torch.repeat_interleave, repeats=k, dim=0), batch) for k in (1, 2, 3))
-            loss = self.losses[level == "lower"]
             one, two, three = (self._loss_at(x, *loss, each)(y).item() for each in copies)
             return abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one)
         return False
@@ -194,7 +356,9 @@ def _asks(loss: Loss) -> set[str]:
     if not callable(loss) or isinstance(loss, type):
         raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
     with suppress(ValueError):  # a builtin may not say
-        return {"index", "outer", "inner"} & inspect.signature(getattr(loss, "forward", loss)).parameters.keys()
+        return {"index", "outer", "inner"} & inspect.signature(
+            loss.forward if isinstance(loss, nn.Module) else loss
+        ).parameters.keys()
     return set()
 
 

@@ -105,6 +105,10 @@ class BilevelProblem(ABC):
         """The mean of each tensor over all processes; by default there is one process."""
         return tensors
 
+    def processes(self) -> tuple[int, int]:
+        """The number of this process, from 0, and how many share the problem."""
+        return 0, 1
+
 
 def _from_partial(name: str, loss_at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Loss:
     def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:

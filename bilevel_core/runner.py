@@ -1,32 +1,159 @@
 """Run a method under a budget, and keep what happened."""
 
 import copy
+import html
 import math
 import os
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import equal
+import numpy as np
+from torch import Tensor, equal
 
-from bilevel_core.budget import Budget
-from bilevel_core.checkpoint import Checkpoint, identity, leaves, rebuilt
-from bilevel_core.checks import COUNT, Allowed
+from bilevel_core.checkpoint import Checkpoint, Point
+from bilevel_core.checks import COUNT, POSITIVE, Allowed
 from bilevel_core.counting import Calls, counting
-from bilevel_core.diagnosis import Seen, cold, warnings
+from bilevel_core.diagnosis import Norms, diagnose
 from bilevel_core.problem import BilevelProblem, full_samples
-from bilevel_core.refitting import refit as cold_start
-from bilevel_core.results import Result, Results, Row
+from bilevel_core.refitting import Refit
+from bilevel_core.refitting import refit as refit_at
 from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.base import Solver, State
 from bilevel_core.stepsizes import suggest
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = dict[str, float]
+SAVED = (
+    "start", "first", "previous", "best_row", "best_state", "cpu_seconds", "wall_seconds", "counted", "rows", "norms",
+    "columns", "nonfinite",
+)  # fmt: skip
 Method = Solver[Any] | type[Solver[Any]] | str  # with options, or without: then `suggest` finds them
+
+
+@dataclass(frozen=True)
+class Budget:
+    """`steps` steps, `seconds` of CPU time, or `gradients`, H v and J v counted as `prices` say (else 1 each); a row
+    every `every` steps, or at those listed, or about `rows` in all."""
+
+    steps: int | None = None
+    seconds: float | None = None
+    every: int | Sequence[int] | None = None
+    rows: int = 100
+    gradients: float | None = None
+    prices: Mapping[str, float] | None = None
+
+    def __post_init__(self) -> None:
+        given = {"steps": self.steps, "seconds": self.seconds, "gradients": self.gradients}
+        if list(given.values()).count(None) != 2:
+            raise ValueError(f"give either steps or seconds or gradients, got {given}")
+        COUNT.or_none().check(steps=self.steps)
+        POSITIVE.or_none().check(seconds=self.seconds, gradients=self.gradients)
+        COUNT.check(rows=self.rows)
+        every = list(self.every) if isinstance(self.every, Sequence) else [self.every]
+        if self.every is not None and not (all(map(COUNT.test, every)) and every == sorted({*every}) != []):
+            raise ValueError(f"every must be {COUNT.words}, or an increasing list of such, got {self.every!r}")
+        prices = self.prices if isinstance(self.prices, Mapping) else {"prices": self.prices}
+        priced = self.gradients and {*prices} <= {"Hv", "Jv"} and all(map(POSITIVE.test, prices.values()))
+        if self.prices is not None and not priced:
+            like = 'numbers like {"Hv": 2.0, "Jv": 1.5}, for a budget of gradients'
+            raise ValueError(f"prices must be {like}, got {self.prices!r}")
+
+    @property
+    def unit(self) -> str:
+        return "steps" if self.steps else "seconds" if self.seconds else "gradients"
+
+    @property
+    def total(self) -> float:
+        return self.steps or self.seconds or self.gradients or 0.0
+
+    def spent(self, t: int, cpu_seconds: float, calls: Mapping[str, int]) -> float:
+        """How much of the budget a run has spent after t steps, which took so many seconds and these calls."""
+        if self.unit != "gradients":
+            return t if self.unit == "steps" else cpu_seconds
+        prices = {"samples": 0} | dict(self.prices or {})
+        return sum(number * prices.get(name, 1) for name, number in calls.items())
+
+    def next_row(self, t: int, spent: float) -> tuple[float, float]:
+        """The step, and the amount spent, of which the first to be reached has the next row, for a run that is at t."""
+        step, amount = (self.total, math.inf) if self.unit == "steps" else (math.inf, self.total)
+        if isinstance(self.every, Sequence):
+            step = min([step, *self.every[bisect_right(self.every, t) :]])
+        elif self.every or self.unit == "steps":
+            period = self.every or math.ceil(self.total / self.rows)
+            step = min(step, (t // period + 1) * period)
+        else:
+            gap = self.total / self.rows
+            amount = min(amount, (spent // gap + 1) * gap)
+        return step, amount
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """The last finite state, the history, why the run stopped, and what looks wrong about it.
+
+    `stop` is "steps", "seconds", "gradients", "diverged", "patience", "callback" or "interrupted"; `diverged_at` is the
+    step at which the variables named in `nonfinite` ceased to be finite; `columns` are those of `evaluate`; `norms` say
+    how far x was from `start`, and how long y and v were, at every row. If asked for: `best`, the state and row at its
+    best; `refit`. `warnings` are the sentences of `diagnose`, none when all is well.
+    """
+
+    problem: BilevelProblem
+    solver: Solver[Any]
+    start: State
+    state: State
+    history: "pd.DataFrame"
+    stop: str
+    norms: tuple[Norms, ...]
+    columns: tuple[str, ...] = ()
+    diverged_at: int | None = None
+    nonfinite: str = ""
+    best: tuple[State, Row] | None = None
+    refit: Refit | None = None
+    warnings: tuple[str, ...] = ()
+
+    def plot(self, column: str | None = None, against: str = "step") -> Any:
+        """Draw a column, by default the first of `evaluate`, with matplotlib; returns its axes."""
+        return self.history.plot(x=against, y=column or [*self.columns, "norm_v"][0])
+
+    def __repr__(self) -> str:
+        first, last = self.history.iloc[0], self.history.iloc[-1]
+        numbers = [f"{name} {first[name]:.4g} -> {last[name]:.4g}" for name in self.columns[:1]]
+        numbers += [f"{len(self.warnings)} in .warnings"] * bool(self.warnings)
+        title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
+        return f"<{title}, {last.step:.0f} steps, stop: {', '.join([self.stop, *numbers])}>"
+
+    def _repr_html_(self) -> str:
+        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in (repr(self)[1:-1], *self.warnings))
+        return words + self.history.iloc[[0, -1]].to_html(index=False)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The same run from several seeds."""
+
+    runs: dict[int, Result]
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """All rows, by seed and number."""
+        import pandas as pd
+
+        return pd.concat({seed: result.history for seed, result in self.runs.items()}, names=["seed", "row"])
+
+    def over_seeds(self, how: str = "mean") -> "pd.DataFrame":
+        """The mean (or "min", "max") over the seeds, row by row as far as every run got; nan where one diverged."""
+        shortest = min(len(result.history) for result in self.runs.values())
+        return self.table.groupby("row").agg(how, skipna=False).iloc[:shortest]
 
 
 def run(
@@ -60,33 +187,30 @@ def run(
     a better one. `callback(state, row)` is called at every row, and ends the run by returning True. `refit` solves the
     lower level at the last x (the best, if asked for) from a cold start. What looks wrong is told below the bar.
 
-    With `checkpoint`, the run is saved there, at rows that are a second apart and at its end, with its rows in a file
-    beside it (NAME.rows), and resumed from there if it is this very run (`checkpoint.identity`). A resumed run is
-    bit-equal to one that was never interrupted, also on a problem that changes as it is used, if that has the methods
-    `state_dict` and `load_state_dict` of torch's modules.
+    With `checkpoint`, the run is saved in that file, at rows that are a second apart and at its end, and resumed from
+    there if it is this very run: `bilevel_core.checkpoint` says how that is known. A resumed run is bit-equal to one
+    that was never interrupted, also on a problem that changes as it is used, if that has `state_dict`.
     """
     budget = Budget(steps, seconds, every, rows, gradients, prices)
-    named = Allowed("the name of a column", lambda value: isinstance(value, str) and value.strip("-") != "")
-    beside = Allowed(f"{COUNT.words}, beside best", lambda value: COUNT.test(value) and best is not None)
-    named.or_none().check(best=best)
-    beside.or_none().check(patience=patience)
+    is_column = Allowed("the name of a column", lambda value: isinstance(value, str) and value.strip("-") != "")
+    beside_best = Allowed(f"{COUNT.words}, beside best", lambda value: COUNT.test(value) and best is not None)
+    is_column.or_none().check(best=best)
+    beside_best.or_none().check(patience=patience)
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
-    if seconds is not None and isinstance(problem, BilevelProblem) and problem.local() is not problem:
-        raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
-    solver = _solver(problem, solver, seed, progress)
+    solver = _with_options(problem, solver, seed, progress)
     execution = _Execution(problem, solver, seed, budget, best, patience, callback)
+    if seconds is not None and problem.processes()[1] > 1:
+        raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
     if refit:
         full_samples(problem)  # or the refit would fail after all the work
-    if checkpoint is not None:
-        execution.open(Path(checkpoint))
-    return execution.until_the_end(progress, refit)
+    return execution.execute(progress, refit, checkpoint)
 
 
 def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **options: Any) -> Results:
     """`run` with the same options for each of the seeds; a checkpoint NAME.ckpt becomes NAME_SEED.ckpt."""
     if not isinstance(seeds, Sequence) or not 0 < len({*seeds}) == len(seeds):
         raise ValueError(f"seeds must be a list of different whole numbers, got {seeds!r}")
-    solver = _solver(problem, solver, seeds[0], options.get("progress", True))
+    solver = _with_options(problem, solver, seeds[0], options.get("progress", True))
     path, runs = options.pop("checkpoint", None), {}
     for seed in seeds:
         place = path and Path(path).with_stem(f"{Path(path).stem}_{seed}")
@@ -96,8 +220,8 @@ def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **o
     return Results(runs)
 
 
-def _solver(problem: BilevelProblem, solver: Method, seed: int, progress: bool) -> Solver[Any]:
-    """The method itself; of a name, with the options that `suggest` finds."""
+def _with_options(problem: BilevelProblem, solver: Method, seed: int, progress: bool) -> Solver[Any]:
+    """The method itself; of a name or a class, with the options that `suggest` finds."""
     if isinstance(solver, str | type):
         suggestion = suggest(problem, solver, seed)
         solver = suggestion.solver
@@ -112,7 +236,7 @@ def _solver(problem: BilevelProblem, solver: Method, seed: int, progress: bool) 
 class _Execution:
     """A run under way: where it stands, and the rows so far."""
 
-    problem: Any
+    problem: BilevelProblem
     solver: Solver[Any]
     seed: int
     budget: Budget
@@ -121,84 +245,90 @@ class _Execution:
     callback: Callable[[State, Row], object] | None
 
     def __post_init__(self) -> None:
-        self.before = getattr(self.problem, "__dict__", {}).copy()
-        self.start = self.state = self.solver.init(self.problem, self.seed)
-        self.calls, self.cpu, self.wall = Calls(), 0.0, 0.0
+        self.state = self.best_state = self.solver.init(self.problem, self.seed)
+        self.start, self.best_row = self.point(), 0
+        self.first: Point | None = None  # after the first step
+        self.previous: Point | None = None  # before the last step
+        self.calls, self.cpu_seconds, self.wall_seconds = Calls(), 0.0, 0.0
         self.counted = vars(self.calls).copy()
         self.rows: list[Row] = []
-        self.seen: list[Seen] = []
+        self.norms: list[Norms] = []
         self.columns: list[str] = []  # of `evaluate`
-        self.best = 0, self.state  # the number of the best row, and the state there
-        self.diverged, self.called_off = "", False  # which of x, y and v are not finite; what the callback said
+        self.nonfinite, self.is_called_off = "", False  # which of x, y and v are not finite; what the callback said
         self.file: Checkpoint | None = None
 
-    def until_the_end(self, progress: bool, refit: bool) -> Result:
+    def execute(self, progress: bool, refit: bool, checkpoint: str | os.PathLike[str] | None) -> Result:
         import pandas as pd  # not sooner: whoever makes no table need not wait for it
 
-        try:
-            with self.bar(progress) as bar:
-                if not self.rows:
-                    self.record(bar)
-                while not (stop := self.stop()):
-                    self.advance(bar)
-                    self.record(bar)
-        except KeyboardInterrupt:
-            stop = "interrupted"
-        finally:
-            if self.file:  # it keeps the last regular row: a resumed history equals an uninterrupted one
-                self.file.save()
+        with ExitStack() as stack:
+            if checkpoint is not None:
+                about = Path(checkpoint), self.problem, self.solver, self.start
+                self.file = stack.enter_context(Checkpoint(*about, seed=self.seed, best=self.goal))
+                self.resume(self.file)
+            try:
+                with self.bar(progress) as bar:
+                    if not self.rows:
+                        self.record(bar)
+                    while not (stop := self.stop()):
+                        self.advance(bar)
+                        self.record(bar)
+            except KeyboardInterrupt:
+                stop = "interrupted"
+            finally:
+                if self.file:  # the last regular row: a resumed history equals an uninterrupted one
+                    self.file.save()
         if not self.rows or self.rows[-1]["step"] < self.state.t:
             self.add_row()
-        history, at = pd.DataFrame(self.rows), self.state.t + 1 if self.diverged else None
-        first = [(name, history[name].tolist()) for name in self.columns[:1]] or [("", [])]
-        about = self.problem, self.solver, self.start, self.state
-        best = (self.best[1], self.rows[self.best[0]]) if self.goal else None
-        after = cold_start(self.problem, (best[0] if best else self.state).x, self.seed) if refit else None
-        told = tuple(warnings(*about, self.seen, self.diverged, *first[0]))
-        told += tuple(cold(after, best[1] if best else self.rows[-1])) if after else ()
-        if progress and told:
-            print(*told, sep="\n", file=sys.stderr)
-        title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
-        return Result(self.state, history, stop, at, told, title, tuple(self.columns), best, after)
+        best = (self.best_state, self.rows[self.best_row]) if self.goal else None
+        result = Result(
+            self.problem, self.solver, self.start.state, self.state, pd.DataFrame(self.rows), stop, tuple(self.norms),
+            tuple(self.columns), self.state.t + 1 if self.nonfinite else None, self.nonfinite, best,
+            refit_at(self.problem, (best[0] if best else self.state).x, self.seed) if refit else None,
+        )  # fmt: skip
+        result = replace(result, warnings=tuple(diagnose(result)))
+        if progress and result.warnings:
+            print(*result.warnings, sep="\n", file=sys.stderr)
+        return result
 
     def spent(self) -> float:
-        return self.budget.spent(self.state.t, self.cpu, self.counted)
+        return self.budget.spent(self.state.t, self.cpu_seconds, self.counted)
 
     def stop(self) -> str:
         """Why to stop here, if so."""
-        unit, total = self.budget.limit
-        tired = self.patience is not None and len(self.rows) - 1 - self.best[0] >= self.patience
-        why = {"diverged": self.diverged, unit: self.spent() >= total, "patience": tired, "callback": self.called_off}
-        return next((name for name, holds in why.items() if holds), "")
+        out_of_patience = self.patience is not None and len(self.rows) - 1 - self.best_row >= self.patience
+        reasons = {"diverged": self.nonfinite, self.budget.unit: self.spent() >= self.budget.total}
+        reasons |= {"patience": out_of_patience, "callback": self.is_called_off}
+        return next((reason for reason, holds in reasons.items() if holds), "")
 
     def bar(self, progress: bool) -> Any:
         from tqdm.auto import tqdm
 
-        unit, total = self.budget.limit
         shown: dict[str, Any] = {"desc": type(self.solver).__name__, "unit": "step", "disable": not progress}
-        if unit != "steps":
-            unit = "s CPU" if unit == "seconds" else unit
+        if self.budget.unit != "steps":
+            unit = "s CPU" if self.budget.unit == "seconds" else self.budget.unit
             shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} " + unit + " [{elapsed}<{remaining}{postfix}]"
-        return tqdm(total=total, initial=self.spent(), **shown)
+        return tqdm(total=self.budget.total, initial=self.spent(), **shown)
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
         last, amount = self.budget.next_row(self.state.t, self.spent())
-        step, problem, calls = self.solver.step, self.problem, vars(self.calls)
-        process, clock = time.process_time, time.perf_counter
-        cpu, wall = process() - self.cpu, clock() - self.wall
+        cpu_clock, wall_clock, calls = time.process_time, time.perf_counter, vars(self.calls)
+        cpu, wall = cpu_clock() - self.cpu_seconds, wall_clock() - self.wall_seconds
         with counting(self.calls):
             while True:
-                state = step(problem, self.state)
-                self.cpu, self.wall = process() - cpu, clock() - wall
+                before = self.point() if self.file else None
+                state = self.solver.step(self.problem, self.state)
+                self.cpu_seconds, self.wall_seconds = cpu_clock() - cpu, wall_clock() - wall
                 self.counted = calls.copy()  # an interrupted step does not count
-                if lost := _lost(state):
-                    self.diverged = lost
+                self.nonfinite = nonfinite_variables(state)
+                if self.nonfinite:
                     return
-                self.state = state
+                self.state, self.previous = state, before
+                if self.file and state.t == 1:
+                    self.first = self.point()
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
-                    cpu, wall = process() - self.cpu, clock() - self.wall
+                    cpu, wall = cpu_clock() - self.cpu_seconds, wall_clock() - self.wall_seconds
                 if state.t >= last or (amount < math.inf and self.spent() >= amount):
                     return
 
@@ -207,32 +337,32 @@ class _Execution:
         for name in self.columns[:1]:
             bar.set_postfix({name: f"{row[name]:.4g}"})
         if self.goal:
-            name, sign, least = self.goal.removeprefix("-"), -1 if self.goal[0] == "-" else 1, self.rows[self.best[0]]
+            name, sign, best = self.goal.removeprefix("-"), -1 if self.goal[0] == "-" else 1, self.rows[self.best_row]
             if name not in row:
                 raise ValueError(f"best must be one of the columns {', '.join(row)}, got {name!r}")
-            if sign * row[name] < sign * least[name] or math.isnan(least[name]):
-                self.best = len(self.rows) - 1, self.state
+            if sign * row[name] < sign * best[name] or math.isnan(best[name]):
+                self.best_row, self.best_state = len(self.rows) - 1, self.state
         if self.file:
-            self.file.add([row, self.seen[-1]], self.content())
-        self.called_off = bool(self.callback and not self.diverged and self.callback(self.state, row))
+            self.file.keep(self.content())
+        self.is_called_off = bool(self.callback and not self.nonfinite and self.callback(self.state, row))
 
     def add_row(self) -> Row:
-        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu, "wall_seconds": self.wall}
+        row: Row = {"step": self.state.t, "cpu_seconds": self.cpu_seconds, "wall_seconds": self.wall_seconds}
         row |= {name: self.counted[name] for name in ("samples", "gradients", "Hv", "Jv")}
-        if self.diverged:  # there is nothing left to evaluate
+        if self.nonfinite:  # there is nothing left to evaluate
             row = dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
         else:
             row |= {name: _number(name, value) for name, value in self.solver.measure(self.problem, self.state).items()}
-            row |= self.evaluated(row)
+            row |= self.evaluate(row)
         self.rows.append(row)
-        self.seen.append(Seen.at(self.state, self.start))
+        self.norms.append(Norms.of(self.state, self.start.state))
         return row
 
-    def evaluated(self, taken: Row) -> Row:
+    def evaluate(self, taken: Row) -> Row:
         """What `evaluate` returns, if that is a dict of numbers by names of their own, the same at every row."""
         x, y = self.state.x, self.state.y
-        kept, given = (x.clone(), y.clone()), self.problem.evaluate(x, y)
-        if not (equal(x, kept[0]) and equal(y, kept[1])):
+        (x_before, y_before), given = (x.clone(), y.clone()), self.problem.evaluate(x, y)
+        if not (equal(x, x_before) and equal(y, y_before)):
             raise ValueError("evaluate changed x or y in place; let it work on a clone")
         if not isinstance(given, Mapping) or any(not isinstance(name, str) or name in taken for name in given):
             raise ValueError(f"evaluate must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
@@ -241,34 +371,32 @@ class _Execution:
         self.columns = self.columns or [*given]
         return {name: _number(name, value) for name, value in given.items()}
 
-    def content(self) -> dict[str, Any]:
-        """All that is needed to go on from here; of a problem that changes, a copy."""
-        saved = {name: getattr(self, name) for name in ("diverged", "cpu", "wall", "counted", "columns")}
-        saved |= {"state": leaves(self.state), "best": (self.best[0], leaves(self.best[1])), "limit": self.budget.limit}
-        return saved | {"problem": copy.deepcopy(self.problem.state_dict())}
+    def point(self) -> Point:
+        return Point(self.state, copy.deepcopy(self.problem.state_dict()))
 
-    def open(self, path: Path) -> None:
-        """Keep the run in this file, and go on from where it stands there."""
-        facts = identity(self.problem, self.solver, self.start, self.seed, self.before)
-        self.file = getattr(self.problem, "checkpoint", Checkpoint)(path, facts | {"best": str(self.goal)})
-        if not self.file.exists():
-            return
-        found, content = self.file.load(*self.content())
-        self.rows, self.seen = [row for row, _ in found], [Seen(*seen) for _, seen in found]
-        self.diverged, self.cpu, self.wall, self.counted, self.columns, state, (number, best), limit, problem = content
-        self.calls = Calls(**self.counted)
-        self.state, self.best = rebuilt(self.start, iter(state)), (number, rebuilt(self.start, iter(best)))
-        self.problem.load_state_dict(problem)
-        unit, total = self.budget.limit
-        if self.spent() > total and limit != self.budget.limit:
-            longer = f"it has {self.spent():g} {unit}, more than the {total:g} asked for"
-            raise ValueError(f"{path} is of a longer run ({longer}); ask for as many, or give another file")
+    def content(self) -> dict[str, Any]:
+        """All that is needed to go on from here. The lists grow on: the number of rows says how much of them counts."""
+        limit = self.budget.unit, self.budget.total
+        return {name: vars(self)[name] for name in SAVED} | {
+            "here": self.point(), "limit": limit, "number": len(self.rows)
+        }  # fmt: skip
+
+    def resume(self, file: Checkpoint) -> None:
+        """Go on from where the file stands, if it is there."""
+        if found := file.load():
+            vars(self).update({name: found[name] for name in SAVED})
+            self.rows, self.norms = self.rows[: found["number"]], self.norms[: found["number"]]
+            self.state, self.calls = found["here"].state, Calls(**self.counted)
+            unit, total = self.budget.unit, self.budget.total
+            if self.spent() > total and found["limit"] != (unit, total):
+                longer = f"it has {self.spent():g} {unit}, more than the {total:g} asked for"
+                raise ValueError(f"{file.path} is of a longer run ({longer}); ask for as many, or give another file")
 
 
 def _number(name: str, value: Any) -> float:
-    """A plain number, whatever it came as, so that a checkpoint that can be written can be read."""
+    """A plain number, whatever it came as."""
     try:
-        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
         if isinstance(plain, Real | Decimal):
             return int(plain) if isinstance(plain, Integral) else float(plain)
     except (ValueError, OverflowError):
@@ -276,7 +404,7 @@ def _number(name: str, value: Any) -> float:
     raise ValueError(f"evaluate must return numbers, got {value!r} as {name}")
 
 
-def _lost(state: State) -> str:
+def nonfinite_variables(state: State) -> str:
     """Which of x, y and v are not finite."""
     # A finite x'x + y'v has finite entries, and costs the least; where that overflows, sums decide.
     x, y, v = state.x, state.y, state.v

@@ -9,7 +9,7 @@ A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam
 import torch
 from torch import Tensor
 
-from bilevel_core.curvature import top_eigenvalue
+from bilevel_core.stepsizes import top_eigenvalue
 from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.implicit import conjugate_gradients
 from bilevel_core.problem import BilevelProblem

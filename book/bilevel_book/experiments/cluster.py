@@ -24,7 +24,8 @@ import pandas as pd
 from bilevel_book.experiments.plan import Run
 from bilevel_book.experiments.running import Pool, perform
 from bilevel_book.experiments.storing import checkpoint_of, claim, store
-from bilevel_core.checkpoint import library, rows_of, write_atomically
+from bilevel_core import __version__
+from bilevel_core.checkpoint import write_atomically
 
 try:
     from distributed import Client, KilledWorker, LocalCluster, Security, wait
@@ -37,24 +38,21 @@ ONE_RUN = Lock()  # a worker may have several threads, but the CPU time and the 
 
 
 class Kept(NamedTuple):
-    """The two files of a checkpoint."""
+    """The file of a checkpoint."""
 
-    state: bytes
-    rows: bytes
+    content: bytes
 
     @classmethod
     def of(cls, path: Path) -> "Kept | None":
-        return cls(path.read_bytes(), rows_of(path).read_bytes()) if path.exists() else None
+        return cls(path.read_bytes()) if path.exists() else None
 
     def write(self, path: Path) -> None:
-        """The rows first: older ones are a part of them, so that a kill in between leaves a checkpoint that fits."""
-        write_atomically(rows_of(path), self.rows)
-        write_atomically(path, self.state)
+        write_atomically(path, self.content)
 
 
 def a_slice(run: Run, name: str, kept: Kept | None, code: str) -> Kept | tuple[pd.DataFrame, dict[str, Any]]:
     """On a worker: go on with a run for some seconds; where it stands then, or its history and facts if it ended."""
-    if library() != code:
+    if __version__ != code:
         raise ValueError(f"the worker on {node()} has other code of bilevel_core: install there what is installed here")
     with ONE_RUN, TemporaryDirectory() as folder:
         path = Path(folder) / name
@@ -107,7 +105,7 @@ def _on_cluster(client: Client, runs: list[Run], folder: Path) -> Iterator[tuple
 
     def send(run: Run, lock: Any) -> None:
         path = checkpoint_of(run, folder)
-        future = client.submit(a_slice, run, path.name, Kept.of(path), library(), pure=False)
+        future = client.submit(a_slice, run, path.name, Kept.of(path), __version__, pure=False)
         under_way[future] = run, lock
 
     def fill() -> None:  # one more than there are workers: those who start workers see that there is work

@@ -12,7 +12,7 @@ from typing import Any
 from bilevel_book.experiments.boxes import Options, at_trial, boxes_in
 from bilevel_book.experiments.checking import at, check_options, find_problem, find_solver, known, typed
 from bilevel_book.files import experiment_file, shipped_experiments
-from bilevel_core.budget import Budget
+from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
 
 

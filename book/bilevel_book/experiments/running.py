@@ -25,7 +25,7 @@ from bilevel_book.experiments.boxes import Options
 from bilevel_book.experiments.plan import Run
 from bilevel_book.experiments.storing import as_csv, checkpoint_of, claim, facts_of, forget, is_stored, store
 from bilevel_core import runner
-from bilevel_core.results import Result
+from bilevel_core.runner import Result
 
 Pool = Callable[[list[Run], Path], Iterator[tuple[Run, str]]]  # does and stores runs; yields those done, and their ends
 PAUSE = 0.5  # seconds from one look at what others do to the next

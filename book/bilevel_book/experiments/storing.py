@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from bilevel_book.experiments.checking import find_problem, parameters
 from bilevel_book.experiments.files import Experiment, load
 from bilevel_book.experiments.plan import Run, sweep
-from bilevel_core.checkpoint import library, write_atomically
+from bilevel_core.checkpoint import write_atomically
 
 CLOCKS = ["cpu_seconds", "wall_seconds"]
 
@@ -67,8 +67,8 @@ def as_csv(history: pd.DataFrame) -> bytes:
 
 
 def checkpoint_of(run: Run, folder: Path) -> Path:
-    """Where an interrupted run is kept; other settings, and other code, have another place."""
-    return folder / f"{run.name}.{run.fingerprint}.{library()[-12:]}.ckpt"
+    """Where an interrupted run is kept; other settings have another place."""
+    return folder / f"{run.name}.{run.fingerprint}.ckpt"
 
 
 def is_stored(run: Run, folder: Path) -> bool:

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, interpolate
 
 from bilevel_book.mnist.data import load_mnist
-from bilevel_core.batches import Labelled
 from bilevel_core.checks import COUNT
-from bilevel_core.networks import Modules
+from bilevel_core.networks import Labelled, Modules
 
 MEAN, STD = 0.1307, 0.3081
 
