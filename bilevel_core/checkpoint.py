@@ -87,13 +87,13 @@ class Checkpoint:
         if self.latest is None or self.rank > 0:
             return
         began, buffer = time.monotonic(), io.BytesIO()
-        packed, self.latest = pack(self.latest, self.classes), None
+        packed = pack(self.latest, self.classes)
         torch.save({"options": self.options, "versions": self.versions, "content": packed}, buffer)
         file = FORMAT + sha256(buffer.getvalue()).digest() + buffer.getvalue()
         if not self.was_read_back and (place := difference(packed, pack(self._read(file)[1], self.classes))):
             raise ValueError(f"{self.path} would not be read as it is written: {place} differs")
         write_atomically(self.path, file)
-        self.was_read_back, now = True, time.monotonic()
+        self.latest, self.was_read_back, now = None, True, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
 
     def load(self) -> dict[str, Any] | None:
@@ -201,14 +201,18 @@ def _class(name: str, classes: dict[str, type]) -> Any:
 def difference(one: Any, other: Any) -> str:
     """Where two packed nests differ by a bit: the name of the field, or "value"; "" if they do not differ."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        a, b = (z.contiguous().reshape(-1).view(torch.uint8) for z in (one, other))
-        return "" if one.dtype == other.dtype and one.shape == other.shape and torch.equal(a, b) else "value"
+        is_alike = one.dtype == other.dtype and one.shape == other.shape
+        return "" if is_alike and (one.numel() == 0 or torch.equal(_bits(one), _bits(other))) else "value"
     if isinstance(one, dict) and isinstance(other, dict) and [*one] == [*other]:
         places = ((name, difference(one[name], other[name])) for name in one)
         return next((name if place == "value" else place for name, place in places if place), "")
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return next(filter(None, map(difference, one, other)), "")
     return "" if type(one) is type(other) and repr(one) == repr(other) else "value"
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
 def _described(option: Any) -> str:

@@ -18,7 +18,7 @@ from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_s
 from bilevel_core.schedules import Rate, Rule, Step
 
 if TYPE_CHECKING:
-    from bilevel_core.curvature import Curvature
+    from bilevel_core.stepsizes import Curvature
 
 __all__ = [
     "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop",

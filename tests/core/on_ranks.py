@@ -22,7 +22,7 @@ from torch import nn
 
 from bilevel_book.methods import SOLVERS
 from bilevel_core import BilevelProblem, FdeHBO, Samples, from_modules, hypergradient, refit, run
-from bilevel_core.distributed import Distributed, together
+from bilevel_core.distributed import Distributed, init_processes
 from bilevel_core.problem import seeded
 
 ROWS, BATCH, STEPS = 60, 4, 3
@@ -125,11 +125,11 @@ class Dying(Recording):
 
     def __init__(self, rank, ranks, dies=False):
         super().__init__(rank, ranks)
-        self._dies, self._evaluated = dies, 0  # no part of what the problem is: it may be resumed without
+        self.dies, self.evaluated = dies, 0
 
     def evaluate(self, x, y):
-        self._evaluated += 1
-        if self._dies and self.rank == self.ranks - 1 and self._evaluated == 3:
+        self.evaluated += 1
+        if self.dies and self.rank == self.ranks - 1 and self.evaluated == 3:
             os.kill(os.getpid(), signal.SIGKILL)
         return self.part.evaluate(x, y)
 
@@ -137,7 +137,7 @@ class Dying(Recording):
 def kept(path, problem):
     """The end of a run with a checkpoint, and how many of its rows were evaluated here."""
     run_ = run(Distributed(problem), FdeHBO(), steps=8, every=2, progress=False, checkpoint=path)
-    return run_.state, run_.history.drop(columns=["cpu_seconds", "wall_seconds"]), problem._evaluated
+    return run_.state, run_.history.drop(columns=["cpu_seconds", "wall_seconds"]), problem.evaluated
 
 
 def sent(problem, solver):
@@ -208,7 +208,7 @@ def silence(folder, rank, ranks):
 
 def tell(folder):
     """All that the tests compare, from this rank."""
-    rank, ranks = together(timeout=600)
+    rank, ranks = init_processes(timeout=600)
     problem, recording = Distributed(part(rank, ranks)), Recording(rank, ranks)
     told = {
         "answers": answers(problem, ranks),
@@ -225,7 +225,7 @@ def tell(folder):
 
 def die(folder):
     """A run that the last rank does not survive."""
-    kept(folder / "killed.ckpt", Dying(*together(timeout=600), dies=True))
+    kept(folder / "killed.ckpt", Dying(*init_processes(timeout=600), dies=True))
 
 
 def forked(folder, ranks, call):
@@ -263,8 +263,7 @@ def main():
     torch.set_num_threads(1)
     two, three = (Path(sys.argv[1]) / ranks for ranks in "23")
     dead = forked(three, 3, die)
-    for name in ("killed.ckpt", "killed.ckpt.rows"):
-        shutil.copy(three / name, three / f"first_{name}")
+    shutil.copy(three / "killed.ckpt", three / "first_killed.ckpt")
     print(json.dumps([dead, forked(three, 3, tell)]))
     elastic(two, 2, tell)
 

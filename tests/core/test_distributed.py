@@ -1,5 +1,6 @@
 """Several processes with a part of the data each take the steps of one process with all of it, and stop together."""
 
+import io
 import json
 import os
 import subprocess
@@ -10,9 +11,10 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_core.checkpoint import read
+from bilevel_core.checkpoint import FORMAT, unpack
 from bilevel_core.problem import seeded
 from core.on_ranks import BATCH, ROWS, STEPS, Joined, answers, methods, part
+from core.runs import same_state
 
 SCRIPT = Path(__file__).with_name("on_ranks.py")
 ROOT = SCRIPT.parents[2]
@@ -52,7 +54,7 @@ def joined():
 
 
 @pytest.mark.parametrize(("ranks", "name"), [(ranks, name) for ranks in (2, 3) for name in methods(ranks)])
-def test_iterates_and_rows_are_those_of_one_process_with_the_joined_batch(told, joined, ranks, name):
+def test_iterates_and_rows_are_those_of_one_process(told, joined, ranks, name):
     state, history = joined[ranks][name]
     found, rows = told[ranks][0]["answers"][name]
     for variable in "xyv":
@@ -64,14 +66,14 @@ def test_iterates_and_rows_are_those_of_one_process_with_the_joined_batch(told, 
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_what_asks_for_more_than_directions_sees_the_mean_too(told, joined, ranks):
+def test_other_users_of_the_losses_see_the_mean(told, joined, ranks):
     """Three draws a step, Newton's line search with conjugate gradients, L-BFGS."""
     for found, expected in zip(told[ranks][0]["answers"]["others"], joined[ranks]["others"], strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_all_ranks_hold_the_same_state_bit_for_bit(told, ranks):
+def test_all_ranks_hold_the_same_bits(told, ranks):
     first, *others = told[ranks]
     for other in others:
         for name in methods(ranks):
@@ -82,7 +84,7 @@ def test_all_ranks_hold_the_same_state_bit_for_bit(told, ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_data_of_the_ranks_is_disjoint_and_x_starts_as_on_rank_0(told, ranks):
+def test_data_is_disjoint_and_x_starts_as_on_rank_0(told, ranks):
     for level in ("upper", "lower"):
         rows = [each["draws"][level] for each in told[ranks]]
         assert sum(map(len, rows)) == len(set.union(*rows)) > ROWS / 3
@@ -95,13 +97,13 @@ def test_data_of_the_ranks_is_disjoint_and_x_starts_as_on_rank_0(told, ranks):
 
 
 @pytest.mark.parametrize("method", ["FdeHBO", "FMBO"])
-def test_the_directions_at_a_point_travel_in_one_message(told, method):
+def test_directions_travel_in_one_message(told, method):
     """(d_y, d_v, d_x) at one point in the first step, at two points from then on."""
     numbers = 2 * DIM_Y + DIM_X
     assert [each["sent"][method] for each in told[2]] == [[(1, numbers), (2, 2 * numbers)]] * 2
 
 
-def test_when_a_process_is_killed_the_others_stop_with_a_word(started):
+def test_killed_process_stops_the_others_with_a_word(started):
     folder, codes, _ = started
     assert codes == [[1, 1, -9], [0, 0, 0]]
     for rank in (0, 1):
@@ -110,25 +112,25 @@ def test_when_a_process_is_killed_the_others_stop_with_a_word(started):
         assert "Start all of them again; with a checkpoint the run goes on from there." in last
 
 
-def test_and_resumes_from_its_checkpoint_to_the_same_bits(started):
+def test_killed_processes_resume_to_the_same_bits(started):
     folder, _, told = started
-    saved, rows = read(folder / "first_killed.ckpt")
-    assert rows.count(b"\n") == 2  # of steps 0 and 2; the third was never finished
-    assert saved["identity"]["number of ranks"] == "3"
+    file = (folder / "first_killed.ckpt").read_bytes()[len(FORMAT) + 32 :]
+    saved = torch.load(io.BytesIO(file), weights_only=True)
+    assert unpack(saved["content"], {})["number"] == 2  # rows of steps 0 and 2; the third was never finished
+    assert saved["options"]["processes"] == "3"
     for each in told[3]:
         (state, history, evaluated), (expected, its_history, its_evaluated) = each["resumed"], each["whole"]
         assert (evaluated, its_evaluated) == (3, 5)  # rows of steps 4, 6, 8, and of 0, 2, 4, 6, 8
-        for found, other in zip((state.x, *state.h), (expected.x, *expected.h), strict=True):
-            assert torch.equal(found, other)
+        assert same_state(state, expected)
         pd.testing.assert_frame_equal(history, its_history, check_exact=True)
 
 
-def test_a_silent_process_is_not_waited_for_longer_than_the_time_out(told):
+def test_silent_process_is_waited_for_until_the_time_out(told):
     for rank in (0, 1):
         assert told[3][rank]["silent"].startswith(f"rank {rank} of 3 lost the others")
 
 
-def test_ranks_that_differ_are_refused_on_every_rank_in_the_same_words(told):
+def test_differing_ranks_are_refused_on_every_rank(told):
     said, *others = [each["refused"] for each in told[2]]
     assert others == [said]
     assert said["draw"].startswith("the sizes of a draw must be the same on every rank")

@@ -1,51 +1,58 @@
-import signal
-import subprocess
-import sys
-import textwrap
-import time
-from pathlib import Path
+"""Runs under a budget: rows, clocks, budgets, the best state, several seeds, results."""
 
+import math
+from types import SimpleNamespace
+
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, FdeHBO, checkpoint, run, runner
-from bilevel_core.checkpoint import rows_of
+from bilevel_core import FMBO, SOBA, FdeHBO, run, run_seeds, runner
 from bilevel_core.problems import Quadratic
+from bilevel_core.runner import Budget
+from core.runs import CLOCKS, Ticking, interrupt, quadratic, quiet, same_history, same_state
 
-TIMES = ["cpu_seconds", "wall_seconds"]
+# Budgets
 
-
-def same_state(a, b):
-    flat = lambda s: [s.x, s.y, s.v, s.rng, *s.before, *s.h]  # noqa: E731
-    return a.t == b.t and all(torch.equal(p, q) for p, q in zip(flat(a), flat(b), strict=True))
-
-
-def same_history(a, b):
-    pd.testing.assert_frame_equal(a.drop(columns=TIMES), b.drop(columns=TIMES), check_exact=True)
-    return True
+CALLS = {"samples": 50, "gradients": 7, "Hv": 3, "Jv": 2}
 
 
-def quadratic():
-    return Quadratic(noise=0.5)
+def test_spent_is_steps_or_seconds_or_calls_at_their_prices():
+    assert Budget(steps=10).spent(4, 0.3, CALLS) == 4
+    assert Budget(seconds=10).spent(4, 0.3, CALLS) == 0.3
+    assert Budget(gradients=10).spent(4, 0.3, CALLS) == 7 + 3 + 2
+    assert Budget(gradients=10, prices={"Hv": 2.0, "Jv": 1.5}).spent(4, 0.3, CALLS) == 7 + 3 * 2.0 + 2 * 1.5
 
 
-class Ticking(Quadratic):
-    """Does something at its n-th draw after the start; when and what are no part of what a checkpoint identifies."""
+@pytest.mark.parametrize(
+    ("given", "price", "rows"),
+    [
+        ({"steps": 10, "every": 4}, 1.0, [4, 8, 10]),
+        ({"steps": 10, "every": [3, 5, 40]}, 1.0, [3, 5, 10]),
+        ({"steps": 10, "rows": 3}, 1.0, [4, 8, 10]),
+        ({"gradients": 30, "rows": 3}, 4.0, [3, 5, 8]),  # the first steps past 10, 20 and 30
+        ({"gradients": 30, "every": 3}, 4.0, [3, 6, 8]),
+        ({"seconds": 1.0, "every": [1, 7]}, 0.125, [1, 7, 8]),
+    ],
+    ids=str,
+)
+def test_rows_are_due_at_steps_or_at_equal_parts_of_the_budget_and_at_its_end(given, price, rows):
+    budget, t, found = Budget(**given), 0, []
+    while price * t < budget.total:
+        step, amount = budget.next_row(t, price * t)
+        t = min(s for s in range(t + 1, 10**4) if s >= step or price * s >= amount)
+        found.append(t)
+    assert found == rows
 
-    def __init__(self, when=None, what=None):
-        super().__init__(noise=0.5)
-        self._when, self._what = when, what
 
-    def start(self, generator):
-        self._drawn = 0
-        return super().start(generator)
-
-    def sample(self, generator):
-        self._drawn += 1
-        if self._drawn == self._when:
-            self._what()
-        return super().sample(generator)
+@pytest.mark.parametrize(("prices", "Hv", "Jv"), [(None, 1, 1), ({"Hv": 0.5, "Jv": 4}, 0.5, 4)])
+def test_budget_in_gradients_ends_with_the_first_step_that_reaches_it(prices, Hv, Jv):
+    """A step of SOBA costs 3 gradients, 1 H v and 1 J v."""
+    result = run(quadratic(), SOBA(), gradients=100, prices=prices, rows=4, **quiet)
+    spent = result.history.gradients + Hv * result.history.Hv + Jv * result.history.Jv
+    assert result.stop == "gradients"
+    assert all(mark <= spent[k] < mark + 3 + Hv + Jv for k, mark in enumerate((0, 25, 50, 75, 100)))
 
 
 class Timed(Quadratic):
@@ -75,52 +82,57 @@ def timed(monkeypatch):
     return problem
 
 
-def test_history_has_the_promised_columns_and_rows():
-    result = run(quadratic(), FdeHBO(), seed=1, steps=25, every=10, progress=False)
-    history = result.history
-    assert list(history) == [
-        "step", *TIMES, "samples", "gradients", "Hv", "Jv", "norm_v", "objective", "hypergradient_norm", "lower_error",
-    ]  # fmt: skip
-    assert list(history.step) == [0, 10, 20, 25]
-    assert history.norm_v.iloc[-1] == result.state.v.norm().item()
-    by_rows = run(quadratic(), FdeHBO(), seed=1, steps=25, rows=5, progress=False).history
-    assert list(by_rows.step) == [0, 5, 10, 15, 20, 25]
-    assert list(history.samples) == [0, 20, 40, 50]
-    assert list(history.gradients) == [0, 7 + 9 * 14, 7 + 19 * 14, 7 + 24 * 14]
-    assert list(history.Hv) == list(history.Jv) == [0, 0, 0, 0]
-    assert history.cpu_seconds.is_monotonic_increasing
-    assert result.stop == "steps"
-    assert result.diverged_at is None
-    assert result.state.t == 25
-    last = quadratic().evaluate(result.state.x, result.state.y)
-    assert history.iloc[-1][list(last)].to_dict() == last
-
-
-def test_a_run_is_the_steps_one_after_the_other():
-    solver, problem = FMBO(), quadratic()
-    state = solver.init(problem, 3)
-    for _ in range(17):
-        state = solver.step(problem, state)
-    assert same_state(state, run(problem, solver, 3, steps=17, progress=False).state)
-
-
 def test_evaluation_is_not_on_the_clock(timed):
-    history = run(timed, FMBO(), steps=20, every=1, progress=False).history
+    history = run(timed, FMBO(), steps=20, every=1, **quiet).history
     assert history.cpu_seconds.tolist() == [0.25 * t for t in range(21)]
     assert history.wall_seconds.tolist() == [0.5 * t for t in range(21)]
 
 
-def test_a_budget_in_seconds(timed):
-    result = run(timed, FMBO(), seconds=10, rows=5, progress=False)
+def test_budget_in_seconds_has_rows_at_equal_parts(timed):
+    result = run(timed, FMBO(), seconds=10, rows=5, **quiet)
     assert result.stop == "seconds"
     assert result.history.step.tolist() == [0, 8, 16, 24, 32, 40]
     assert result.history.cpu_seconds.tolist() == [0, 2, 4, 6, 8, 10]
 
 
-def test_rows_at_listed_steps():
-    history = run(quadratic(), FMBO(), steps=30, every=[1, 2, 5, 10, 20], progress=False).history
+def test_seconds_on_several_processes_raise():
+    problem = quadratic()
+    problem.processes = lambda: (0, 2)
+    with pytest.raises(ValueError, match="would not stop together: give steps or gradients"):
+        run(problem, FMBO(), seconds=1.0)
+
+
+# Rows
+
+
+def test_history_has_the_promised_columns_and_rows():
+    result = run(quadratic(), FdeHBO(), seed=1, steps=25, every=10, **quiet)
+    history = result.history
+    assert list(history) == [
+        "step", *CLOCKS, "samples", "gradients", "Hv", "Jv", "norm_v", "objective", "hypergradient_norm", "lower_error",
+    ]  # fmt: skip
+    assert list(history.step) == [0, 10, 20, 25]
+    assert history.norm_v.iloc[-1] == result.state.v.norm().item()
+    assert list(history.samples) == [0, 20, 40, 50]
+    assert list(history.gradients) == [0, 7 + 9 * 14, 7 + 19 * 14, 7 + 24 * 14]
+    assert list(history.Hv) == list(history.Jv) == [0, 0, 0, 0]
+    assert (result.stop, result.diverged_at, result.state.t) == ("steps", None, 25)
+    last = quadratic().evaluate(result.state.x, result.state.y)
+    assert history.iloc[-1][list(last)].to_dict() == last
+
+
+def test_run_is_the_steps_one_after_the_other():
+    solver, problem = FMBO(), quadratic()
+    state = solver.init(problem, 3)
+    for _ in range(17):
+        state = solver.step(problem, state)
+    assert same_state(state, run(problem, solver, 3, steps=17, **quiet).state)
+
+
+def test_rows_do_not_change_the_run():
+    history = run(quadratic(), FMBO(), steps=30, every=[1, 2, 5, 10, 20], **quiet).history
     assert history.step.tolist() == [0, 1, 2, 5, 10, 20, 30]
-    every = run(quadratic(), FMBO(), steps=30, every=1, progress=False).history
+    every = run(quadratic(), FMBO(), steps=30, every=1, **quiet).history
     assert same_history(history, every[every.step.isin(history.step)].reset_index(drop=True))
 
 
@@ -129,180 +141,215 @@ class Measured(FMBO):
         return {"half": state.t / 2} | ({"at_ten": state.x.norm().item()} if state.t == 10 else {})
 
 
-def test_a_method_may_add_columns(tmp_path):
-    history = run(quadratic(), Measured(), steps=20, every=5, progress=False).history
+def test_method_may_add_columns():
+    history = run(quadratic(), Measured(), steps=20, every=5, **quiet).history
     assert history.half.tolist() == [0, 2.5, 5, 7.5, 10]
     assert history.at_ten.notna().tolist() == [False, False, True, False, False]
-    assert "norm_v" not in history
-    plain = run(quadratic(), FMBO(), steps=20, every=5, progress=False).history
+    plain = run(quadratic(), FMBO(), steps=20, every=5, **quiet).history
     assert same_history(history.drop(columns=["half", "at_ten"]), plain.drop(columns="norm_v"))
 
 
-class Drifting(Quadratic):
-    """A problem that each draw changes, and that can be put back."""
-
-    def start(self, generator):
-        self.shift = torch.zeros(1, dtype=torch.float64)
-        return super().start(generator)
-
-    def sample(self, generator):
-        self.shift += torch.rand(1, generator=generator, dtype=torch.float64)
-        return super().sample(generator)
-
-    def upper(self, x, y, batch):
-        return super().upper(x, y, batch) + (self.shift * y).sum()
-
-    def state_dict(self):
-        return {"shift": self.shift}
-
-    def load_state_dict(self, state):
-        self.shift = state["shift"]
-
-
-def test_a_problem_that_changes_is_put_back(tmp_path):
-    whole = run(Drifting(noise=0.5), FdeHBO(), 2, steps=30, every=7, progress=False)
-    part = run(Drifting(noise=0.5), FdeHBO(), 2, steps=21, every=7, progress=False, checkpoint=tmp_path / "run.ckpt")
-    assert part.state.t == 21
-    resumed = run(Drifting(noise=0.5), FdeHBO(), 2, steps=30, every=7, progress=False, checkpoint=tmp_path / "run.ckpt")
-    assert same_state(whole.state, resumed.state)
-    assert same_history(whole.history, resumed.history)
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(True, 1), (np.int8(3), 3), (np.float32(0.5), 0.5), (np.array(2), 2), (torch.tensor(7), 7),
+     (torch.tensor(0.25, requires_grad=True), 0.25), (torch.tensor(1.5, dtype=torch.bfloat16), 1.5)],
+)  # fmt: skip
+def test_numbers_of_any_kind_become_plain(tmp_path, value, plain):
+    problem = quadratic()
+    problem.evaluate = lambda x, y: {"number": value}
+    first, resumed = (run(problem, FMBO(), steps=2, checkpoint=tmp_path / "run.ckpt", **quiet) for _ in range(2))
+    for result in (first, resumed):
+        assert result.history.number.tolist() == [plain] * 3
+        assert {*map(type, result.history.number.tolist())} == {type(plain)}
 
 
 def test_divergence_is_recorded_with_its_step():
-    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, progress=False)
-    assert result.stop == "diverged"
+    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, **quiet)
+    assert (result.stop, result.nonfinite) == ("diverged", "y")
     last = result.history.iloc[-1]
     assert last.step == result.diverged_at == result.state.t + 1 < 1000
     assert pd.isna(last.objective)
     assert all(torch.isfinite(part).all() for part in (result.state.x, result.state.y, result.state.v))
 
 
-def test_a_diverged_run_stays_diverged(tmp_path):
-    solver = FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0)
-    results = [
-        run(quadratic(), solver, steps=10_000, progress=False, checkpoint=tmp_path / "run.ckpt") for _ in range(2)
-    ]
-    assert results[1].stop == "diverged"
-    assert results[0].diverged_at == results[1].diverged_at
-    assert same_history(results[0].history, results[1].history)
-
-
-def interrupt():
-    raise KeyboardInterrupt
-
-
-@pytest.mark.slow
-def test_ctrl_c_keeps_what_was_done_and_the_resumed_run_is_bit_equal(tmp_path):
-    path = tmp_path / "run.ckpt"
-    whole = run(quadratic(), FdeHBO(), 2, steps=60, every=7, progress=False)
-    part = run(Ticking(32, interrupt), FdeHBO(), 2, steps=60, every=7, progress=False)
+def test_ctrl_c_keeps_what_was_done():
+    part = run(Ticking(32), FdeHBO(), 2, steps=60, every=7, **quiet)
     assert part.stop == "interrupted"
     assert part.state.t == part.history.step.iloc[-1] == 31
-    for when in (32, 20):  # twice in a row, from where the last one stopped
-        problem = Ticking(when, interrupt)
-        assert run(problem, FdeHBO(), 2, steps=60, every=7, progress=False, checkpoint=path).stop == "interrupted"
-    resumed = run(Ticking(), FdeHBO(), 2, steps=60, every=7, progress=False, checkpoint=path)
-    assert same_state(whole.state, resumed.state)
-    assert same_history(whole.history, resumed.history)
 
 
-@pytest.mark.slow
-def test_a_killed_run_resumes_bit_equal(tmp_path):
-    path = tmp_path / "run.ckpt"
-    script = textwrap.dedent(f"""
-        import torch
-        torch.set_num_threads(1)
-        from bilevel_core import FdeHBO, run
-        from bilevel_core.problems import Quadratic
-        run(Quadratic(noise=0.5), FdeHBO(), 4, steps=10**6, every=5, progress=False, checkpoint={str(path)!r})
-    """)
-    process = subprocess.Popen([sys.executable, "-c", script])
-    while not path.exists() or checkpoint.read(path)[0]["state"][3] < 20:
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = checkpoint.read(path)[0]["state"][3]
-    assert done % 5 == 0
-    steps = done + 12
-    resumed = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False, checkpoint=path)
-    whole = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, progress=False)
-    assert same_state(whole.state, resumed.state)
-    assert same_history(whole.history, resumed.history)
-
-
-@pytest.mark.slow
-def test_a_run_killed_while_it_saves_resumes_bit_equal(tmp_path):
-    """One process imports everything, and forks a child for each death."""
-    moments = "before the append", "after the append", "before the rename", "after the rename"
-    deaths = {str(tmp_path / f"{moment}, {save}.ckpt"): (moment, save) for moment in moments for save in (1, 3)}
-    script = textwrap.dedent(f"""
-        import os, signal
-        import pandas  # here, not in every child
-        from bilevel_core import FdeHBO, checkpoint, run
-        from bilevel_core.problems import Quadratic
-        checkpoint.PAUSE = 0.0  # every row is saved
-
-        def deadly(name, real):
-            def call(*arguments):
-                due = name in moment and next(saves, None) is None
-                if due and "before" in moment:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                real(*arguments)
-                if due:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return call
-
-        os.replace = deadly("rename", os.replace)
-        checkpoint.append = deadly("append", checkpoint.append)
-        for path, (moment, save) in {deaths!r}.items():
-            child, saves = os.fork(), iter(range(save - 1))
-            if not child:
-                run(Quadratic(noise=0.5), FdeHBO(), 4, steps=30, every=5, progress=False, checkpoint=path)
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == signal.SIGKILL, path
-    """)
-    subprocess.run([sys.executable, "-c", script], check=True)
-    whole = run(quadratic(), FdeHBO(), 4, steps=30, every=5, progress=False)
-    for path in deaths:
-        resumed = run(quadratic(), FdeHBO(), 4, steps=30, every=5, progress=False, checkpoint=path)
-        assert same_state(whole.state, resumed.state), path
-        assert same_history(whole.history, resumed.history)
-        assert len(rows_of(Path(path)).read_bytes().splitlines()) == len(whole.history), path
-
-
-def test_a_file_of_rows_without_its_checkpoint_is_overwritten_and_a_short_one_is_named(tmp_path):
-    path = tmp_path / "run.ckpt"
-    rows_of(path).write_text('{"step": 99}\n' * 50)
-    first = run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path)
-    pd.testing.assert_frame_equal(
-        first.history, run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path).history
-    )
-    assert first.history.step.tolist() == [0, 2, 4, 6]
-    rows_of(path).write_bytes(rows_of(path).read_bytes()[:-30])
-    with pytest.raises(
-        ValueError, match=r"run.ckpt is no checkpoint of this run \(run.ckpt.rows is damaged or too short"
-    ):
-        run(quadratic(), FMBO(), steps=6, every=2, progress=False, checkpoint=path)
-
-
-def test_a_finished_run_is_not_run_again(tmp_path):
-    first = run(Ticking(), FMBO(), steps=9, progress=False, checkpoint=tmp_path / "run.ckpt")
+def test_finished_run_is_not_run_again(tmp_path):
+    first = run(Ticking(), FMBO(), steps=9, checkpoint=tmp_path / "run.ckpt", **quiet)
     untouched = Ticking()
-    again = run(untouched, FMBO(), steps=9, progress=False, checkpoint=tmp_path / "run.ckpt")
-    assert untouched._drawn == 0
+    again = run(untouched, FMBO(), steps=9, checkpoint=tmp_path / "run.ckpt", **quiet)
+    assert untouched.drawn == 2  # the first step and the last, to know the run
     assert again.stop == "steps"
     pd.testing.assert_frame_equal(first.history, again.history)
 
 
-def test_the_bar_shows_loss_and_rate(capsys):
+def test_bar_shows_loss_and_rate(capsys):
     run(quadratic(), FMBO(), steps=20)
     shown = capsys.readouterr().err
-    assert "FMBO" in shown
-    assert "20/20" in shown
-    assert "step/s" in shown
-    assert "objective=" in shown
+    assert all(words in shown for words in ("FMBO", "20/20", "objective="))
     run(quadratic(), SOBA(), seconds=0.05)
     assert "s CPU" in capsys.readouterr().err
     run(quadratic(), SOBA(), gradients=50)
     assert "50.0/50.0 gradients" in capsys.readouterr().err
+
+
+# What one may ask for
+
+
+def test_callback_sees_every_row_and_can_stop():
+    seen = []
+
+    def callback(state, row):
+        seen.append((state.t, row["objective"]))
+        return state.t >= 20
+
+    result = run(quadratic(), FMBO(), steps=100, every=5, callback=callback, **quiet)
+    assert result.stop == "callback"
+    assert seen == list(zip([0, 5, 10, 15, 20], result.history.objective, strict=True))
+    assert same_state(result.state, run(quadratic(), FMBO(), steps=20, **quiet).state)
+    goes_on = run(quadratic(), FMBO(), steps=20, callback=lambda state, row: None, **quiet)
+    assert (goes_on.stop, goes_on.state.t) == ("steps", 20)
+
+
+class Bowl(Quadratic):
+    """Its columns go down, up, down to the least at row 4, and up again."""
+
+    numbers = (math.nan, 5.0, 7.0, math.nan, 1.0, 3.0, 2.0, 4.0, 4.0, 4.0, 4.0)
+
+    def start(self, generator):
+        self.row = -1
+        return super().start(generator)
+
+    def evaluate(self, x, y):
+        self.row += 1
+        return {"loss": self.numbers[self.row], "accuracy": -self.numbers[self.row]}
+
+
+@pytest.mark.parametrize("best", ["loss", "-accuracy"])
+def test_best_state_is_kept(best):
+    result = run(Bowl(noise=0.5), FMBO(), steps=20, every=2, best=best, **quiet)
+    state, row = result.best
+    assert (row["step"], row["loss"], result.stop) == (8, 1.0, "steps")
+    assert same_state(state, run(Bowl(noise=0.5), FMBO(), steps=8, every=2, **quiet).state)
+    assert run(Bowl(), FMBO(), steps=4, every=2, **quiet).best is None
+
+
+@pytest.mark.parametrize(("patience", "steps"), [(1, 4), (3, 14), (7, 20)])
+def test_patience_ends_a_run_after_so_many_rows_without_a_better_one(patience, steps):
+    result = run(Bowl(), FMBO(), steps=20, every=2, best="loss", patience=patience, **quiet)
+    assert result.state.t == steps
+    assert result.stop == ("steps" if steps == 20 else "patience")
+
+
+def test_best_state_and_patience_survive_an_interruption(tmp_path):
+    options = {"steps": 40, "every": 2, "best": "-lower_error", "patience": 4} | quiet
+    whole = run(Ticking(), FdeHBO(), 1, **options)
+    for when in (5, 6, 8):
+        run(Ticking(when), FdeHBO(), 1, **options, checkpoint=tmp_path / "run.ckpt")
+    for _ in range(2):  # the second time there is nothing to do
+        resumed = run(Ticking(), FdeHBO(), 1, **options, checkpoint=tmp_path / "run.ckpt")
+        assert resumed.stop == whole.stop == "patience"
+        assert same_history(whole.history, resumed.history)
+        assert same_state(whole.best[0], resumed.best[0])
+        assert whole.best[1]["lower_error"] == resumed.best[1]["lower_error"] == whole.history.lower_error.max()
+
+
+def test_name_stands_for_what_suggest_finds(monkeypatch, capsys):
+    asked = []
+
+    def suggest(problem, name, seed):
+        asked.append((name, seed))
+        return SimpleNamespace(solver=FMBO(alpha=0.123), line="FMBO(alpha=0.123), since so it goes")
+
+    monkeypatch.setattr(runner, "suggest", suggest)
+    by_name = run(quadratic(), "FMBO", 3, steps=5)
+    assert capsys.readouterr().err.startswith("FMBO(alpha=0.123), since so it goes\n")
+    assert same_state(by_name.state, run(quadratic(), FMBO(alpha=0.123), 3, steps=5, **quiet).state)
+    run_seeds(quadratic(), "FMBO", [4, 5], steps=5, **quiet)
+    assert capsys.readouterr().err == ""
+    assert asked == [("FMBO", 3), ("FMBO", 4)]  # once, so that the seeds differ in nothing else
+
+
+def test_refit_is_at_the_last_x_or_the_best(monkeypatch):
+    def refit(problem, x, seed):
+        return SimpleNamespace(x=x, seed=seed, warnings=(), numbers={})
+
+    monkeypatch.setattr(runner, "refit_at", refit)
+    result = run(quadratic(), FMBO(), 3, steps=5, refit=True, **quiet)
+    assert torch.equal(result.refit.x, result.state.x)
+    assert result.refit.seed == 3
+    result = run(Bowl(), FMBO(), steps=20, every=2, best="loss", refit=True, **quiet)
+    assert torch.equal(result.refit.x, result.best[0].x)
+    assert run(quadratic(), FMBO(), 3, steps=5, **quiet).refit is None
+
+
+# Results
+
+
+def test_several_seeds_give_a_table_a_mean_and_a_band():
+    results = run_seeds(quadratic(), FMBO(), [3, 1, 4], steps=20, every=5, **quiet)
+    single = [run(quadratic(), FMBO(), seed, steps=20, every=5, **quiet).history for seed in (3, 1, 4)]
+    assert [*results.runs] == [3, 1, 4]
+    assert results.table.loc[1].objective.tolist() == single[1].objective.tolist()
+    columns = pd.concat([history.objective for history in single], axis=1)
+    assert results.over_seeds().objective.tolist() == pytest.approx(columns.mean(axis=1).tolist(), rel=1e-12)
+    assert results.over_seeds("min").objective.tolist() == columns.min(axis=1).tolist()
+    assert results.over_seeds("max").step.tolist() == [0, 5, 10, 15, 20]
+
+
+def test_mean_ends_where_the_first_run_ends_and_keeps_a_diverged_run():
+    ends = iter([False, False, True, False, False, False, True])  # the first run after three rows, then after four
+    results = run_seeds(quadratic(), FMBO(), [0, 1], steps=100, every=5, callback=lambda *_: next(ends), **quiet)
+    assert [len(result.history) for result in results.runs.values()] == [3, 4]
+    assert results.over_seeds().step.tolist() == [0, 5, 10]
+    wild = run_seeds(quadratic(), FMBO(beta=1e3, eta=1.0), [0, 1], steps=1000, every=1000, **quiet)
+    assert wild.over_seeds().objective.isna().tolist() == [False, True]
+
+
+def test_several_seeds_have_a_checkpoint_each_and_an_interruption_ends_them(tmp_path):
+    options = {"steps": 12, "every": 3, "checkpoint": tmp_path / "run.ckpt"} | quiet
+    part = run_seeds(Ticking(8), FMBO(), [5, 6], **options)
+    assert [result.stop for result in part.runs.values()] == ["interrupted"]
+    whole = run_seeds(Ticking(), FMBO(), [5, 6], **options)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run_5.ckpt", "run_6.ckpt"]
+    assert same_history(whole.runs[5].history, run(Ticking(), FMBO(), 5, steps=12, every=3, **quiet).history)
+
+
+def test_result_says_in_a_line_what_it_is():
+    result = run(quadratic(), FMBO(r_v=0.01), steps=20, every=2, **quiet)
+    first, last = result.history.objective.iloc[[0, -1]]
+    words = f"FMBO on Quadratic, 20 steps, stop: steps, objective {first:.4g} -> {last:.4g}, 2 in .warnings"
+    assert len(result.warnings) == 2  # v at its ball, and x on its way
+    assert repr(result) == f"<{words}>"
+    page = result._repr_html_()
+    assert page.startswith(f"<p>{words.replace('>', '&gt;')}</p><p>v was on the sphere")
+    assert page.count("<tr>") == 2  # the first row and the last
+
+
+def test_result_draws_itself():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    result = run(quadratic(), FMBO(), steps=10, **quiet)
+    for axes, x, y in (
+        (result.plot(), "step", "objective"),
+        (result.plot("norm_v", against="gradients"), "gradients", "norm_v"),
+    ):
+        assert axes.lines[0].get_xdata().tolist() == result.history[x].tolist()
+        assert axes.lines[0].get_ydata().tolist() == result.history[y].tolist()
+    mpl.pyplot.close("all")
+
+
+def test_interrupted_row_is_not_saved_half(tmp_path):
+    """A Ctrl-C in `evaluate`: the next run evaluates that row again."""
+    problem, rows = Ticking(), iter(range(100))
+    evaluate = problem.evaluate
+    problem.evaluate = lambda x, y: interrupt() if next(rows) == 3 else evaluate(x, y)
+    options = {"steps": 30, "every": 5, "checkpoint": tmp_path / "run.ckpt"} | quiet
+    assert run(problem, FMBO(), **options).stop == "interrupted"
+    resumed = run(Ticking(), FMBO(), **options)
+    assert same_history(resumed.history, run(Ticking(), FMBO(), steps=30, every=5, **quiet).history)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
-from bilevel_core.curvature import Curvature
+from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step

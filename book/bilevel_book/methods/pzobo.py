@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.curvature import Curvature
+from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import grad_y
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem

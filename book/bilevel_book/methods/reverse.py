@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_core.counting import count
-from bilevel_core.curvature import Curvature
+from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import derivatives, grad_y
 from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem, check_scalar

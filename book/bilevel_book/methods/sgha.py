@@ -22,7 +22,7 @@ import torch
 from torch import Generator
 
 from bilevel_book.methods.estimates import Pair
-from bilevel_core.curvature import Curvature
+from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import project
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step

@@ -13,7 +13,7 @@ from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic
 from core.families import LogCosh, Recording, walk
 from core.my_method import MyMethod
-from core.test_runner import TIMES, Ticking, interrupt
+from core.runs import CLOCKS, Ticking
 
 METHODS = dict(SOLVERS) | {"MyMethod": MyMethod}
 NO_BILEVEL = {"alternating"}
@@ -110,7 +110,7 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
     whole = run(Quadratic(noise=0.5), solver, 3, **options)
     with counting() as calls:
         walk(Quadratic(), solver, 7)
-    problem = Ticking(when=calls.samples // 3, what=interrupt)  # somewhere in the middle
+    problem = Ticking(when=calls.samples // 3)  # somewhere in the middle
     part = run(problem, solver, 3, **options, checkpoint=tmp_path / "run.ckpt")
     assert part.stop == "interrupted"
     resumed = run(Ticking(), solver, 3, **options, checkpoint=tmp_path / "run.ckpt")
@@ -118,7 +118,7 @@ def test_every_method_resumes_bit_equal(name, tmp_path):
     assert torch.equal(whole.state.y, resumed.state.y)
     assert torch.equal(whole.state.v, resumed.state.v)
     pd.testing.assert_frame_equal(
-        whole.history.drop(columns=TIMES), resumed.history.drop(columns=TIMES), check_exact=True
+        whole.history.drop(columns=CLOCKS), resumed.history.drop(columns=CLOCKS), check_exact=True
     )
 
 

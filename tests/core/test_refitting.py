@@ -7,7 +7,7 @@ from bilevel_core.problems import Quadratic, Valley
 from core.families import LogCosh
 
 
-def test_it_finds_the_closed_form_wherever_the_run_stopped(dtype):
+def test_refit_finds_the_closed_form(dtype):
     problem = Quadratic(dtype=dtype, seed=2)
     x = run(problem, FdeHBO(delta=0.1), steps=3, progress=False).state.x
     found = refit(problem, x)
@@ -19,7 +19,7 @@ def test_it_finds_the_closed_form_wherever_the_run_stopped(dtype):
 
 
 @pytest.mark.parametrize("mu", [1e-2, 1e-4])
-def test_a_badly_conditioned_lower_level_is_solved_below_what_its_values_can_tell(mu, dtype):
+def test_badly_conditioned_lower_level_is_solved(mu, dtype):
     problem = Quadratic(mu=mu if dtype == torch.float64 else 10 * mu, L=10.0, dim_y=100, dtype=dtype)
     found = refit(problem, problem.x0)
     slope = problem.A @ found.y - problem.B @ problem.x0 - problem.b
@@ -28,13 +28,13 @@ def test_a_badly_conditioned_lower_level_is_solved_below_what_its_values_can_tel
     assert slope.norm() <= 1.1 * torch.finfo(dtype).eps ** 0.5 * first.norm()
 
 
-def test_all_the_data_counts_and_not_the_draws():
+def test_refit_takes_all_the_data():
     problem = LogCosh(noise=2.0)
     found = refit(problem, problem.x0)
     assert problem.g_y(problem.x0, found.y, problem.full().lower).norm() < 1e-6
 
 
-def test_it_starts_cold_from_the_start_of_its_seed():
+def test_refit_starts_at_the_y_of_its_seed():
     """Two wells: y goes to the one on whose side the seed put it."""
 
     class TwoWells(BilevelProblem):
@@ -59,7 +59,7 @@ def test_it_starts_cold_from_the_start_of_its_seed():
     assert signs == {-1.0, 1.0}
 
 
-def test_it_counts_its_gradients_and_says_when_they_were_too_few():
+def test_unconverged_refit_says_so():
     problem = Quadratic(mu=0.01, L=10.0, dim_y=50)
     with counting() as calls:
         found = refit(problem, problem.x0, max_steps=3)
@@ -71,7 +71,7 @@ def test_it_counts_its_gradients_and_says_when_they_were_too_few():
     assert refit(problem, problem.x0, max_steps=3, tolerance=0.9).converged
 
 
-def test_x_may_belong_to_a_graph_and_is_left_alone():
+def test_x_with_a_graph_is_left_alone():
     problem = Valley()
     x = torch.ones(1, dtype=torch.float64, requires_grad=True)
     found = refit(problem, 1 * x)
@@ -80,7 +80,7 @@ def test_x_may_belong_to_a_graph_and_is_left_alone():
     assert x.grad is None
 
 
-def test_a_lower_level_that_is_solved_at_its_start_takes_one_gradient():
+def test_solved_lower_level_takes_one_gradient():
     problem = Quadratic()
     problem.b = -problem.B @ problem.x0
     found = refit(problem, problem.x0)

@@ -2,14 +2,16 @@
 
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
-from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, diagnosis, run
+from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, diagnose, diagnosis, run
 from bilevel_core.problems import Quadratic, Valley
-from core.test_runner import Ticking, interrupt
+from bilevel_core.runner import Result
+from core.runs import Ticking
 
 EVERY = {name: Solver() for name, Solver in SOLVERS.items() if name != "alternating"}
 
@@ -48,7 +50,7 @@ class Reweighting(BilevelProblem):
 
 
 @pytest.mark.slow
-def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
+def test_v_on_its_sphere_is_told():
     (sentence,) = told(noisy(), FMBO(r_v=0.01))
     assert "||v|| = r_v = 0.01 at 100% of the rows" in sentence
     assert "a larger r_v" in sentence
@@ -57,7 +59,7 @@ def test_v_on_its_sphere_is_told_with_the_share_of_the_rows():
 
 
 @pytest.mark.slow
-def test_the_share_of_the_rows_decides():
+def test_share_of_rows_on_the_sphere_decides():
     """v is inside its ball at first, and on its sphere later: too few rows, until the early ones weigh little."""
     solver = FMBO(r_v=2.0, lam=0.02, eta=1.0, alpha=1e-6)
     assert ["sphere" in str(told(Quadratic(), solver, steps, rows=50)) for steps in (150, 1000)] == [False, True]
@@ -66,7 +68,7 @@ def test_the_share_of_the_rows_decides():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [10, 300])
-def test_a_norm_that_grows_without_end_is_told(every):
+def test_growing_norm_is_told(every):
     """Also if there are no rows between the first and the last."""
     sentence = told(noisy(), FMBO(beta=0.7, eta=1.0), 300, every=every)[0]
     assert "||y|| grew to" in sentence
@@ -89,34 +91,35 @@ def test_exponential_growth_is_told_before_it_is_huge():
     assert all("x is on its way" in other for other in (*others, *tame.warnings))  # with so small an alpha
 
 
-def test_an_x_that_never_moved_is_told():
+def test_still_x_is_told():
     (sentence,) = watched(FMBO(), moved=0.0)
     assert "x never moved in 300 steps" in sentence
     (sentence,) = told(noisy(dtype=torch.float32), FMBO(alpha=1e-30))
     assert "alpha is lost in rounding" in sentence
 
 
-def watched(solver, moved=1.0, seen=((1.0, 1.0, 1.0),) * 10, name="", numbers=(), dtype=torch.float64, t=300):
+def watched(solver, moved=1.0, norms=((1.0, 1.0, 1.0),) * 10, name="", numbers=(), t=300, **options):
     """The warnings of a run that ended like this: rows of (||x - x_0||, ||y||, ||v||)."""
-    start = solver.init(Quadratic(dtype=dtype))
-    state = start.replace(x=start.x + moved, t=t)
-    seen = [diagnosis.Seen(*row) for row in seen]
-    return [*diagnosis.warnings(Quadratic(dtype=dtype), solver, start, state, seen, "", name, [*numbers])]
+    problem = Quadratic()
+    start = solver.init(problem)
+    state, history = start.replace(x=start.x + moved, t=t), pd.DataFrame({name: [*numbers]})
+    norms, columns = tuple(diagnosis.Norms(*row) for row in norms), (name,) * bool(name)
+    return [*diagnose(Result(problem, solver, start, state, history, "steps", norms, columns, **options))]
 
 
-def test_a_loss_above_its_start_is_told_if_its_name_says_that_it_is_one():
+def test_loss_above_its_start_is_told():
     for name in ("objective", "loss", "test_loss"):
-        (sentence,) = watched(FMBO(), name=name, numbers=[2.0, 1.0, 2.3])
+        (sentence,) = watched(FMBO(), name=name, numbers=[2.0] * 8 + [1.0, 2.3])
         assert f"{name} ended above its start, 2.3 after 2" in sentence
-    assert watched(FMBO(), name="test_accuracy", numbers=[0.1, 0.9]) == []
-    assert watched(FMBO(), name="objective", numbers=[2.0, 1.95, 2.1]) == []
-    assert len(watched(FMBO(), name="objective", numbers=[-2.0, -1.7])) == 1
+    assert watched(FMBO(), name="test_accuracy", numbers=[0.1] * 9 + [0.9]) == []
+    assert watched(FMBO(), name="objective", numbers=[2.0] * 8 + [1.95, 2.1]) == []
+    assert len(watched(FMBO(), name="objective", numbers=[-2.0] * 9 + [-1.7])) == 1
     assert "objective ended above its start" in told(Valley(), SOLVERS["alternating"]())[0]  # the wrong slope
 
 
-def test_an_x_that_never_moved_is_not_on_its_way():
+def test_still_x_is_not_on_its_way():
     falling = [2.0 - 0.1 * k for k in range(10)]  # y alone makes the loss fall
-    (sentence,) = watched(FMBO(), moved=0.0, seen=((0.0, 1.0, 1.0),) * 10, name="loss", numbers=falling)
+    (sentence,) = watched(FMBO(), moved=0.0, norms=((0.0, 1.0, 1.0),) * 10, name="loss", numbers=falling)
     assert "x never moved" in sentence
 
 
@@ -130,13 +133,12 @@ def test_an_x_that_never_moved_is_not_on_its_way():
         ([2.0, 1.5, 1.0], False),
     ],
 )
-def test_a_loss_far_above_its_lowest_row_is_told_with_the_cure(numbers, lost):
-    found = watched(FMBO(), name="val_loss", numbers=numbers)
-    assert [f"val_loss ended at {numbers[2]:.4g} and had been {numbers[1]:.4g}" in each for each in found] == [
-        True
-    ] * lost
+def test_loss_far_above_its_lowest_row_is_told(numbers, lost):
+    found = watched(FMBO(), name="val_loss", numbers=[*numbers[:1] * 8, *numbers[1:]])
+    words = f"val_loss ended at {numbers[2]:.4g} and had been {numbers[1]:.4g}"
+    assert [words in each for each in found] == [True] * lost
     assert all('best="val_loss"' in each for each in found)
-    assert watched(FMBO(), seen=((1.0, 1.0, 1.0),) * 3, name="val_loss", numbers=numbers) == []  # too few rows
+    assert watched(FMBO(), norms=((1.0, 1.0, 1.0),) * 3, name="val_loss", numbers=numbers) == []  # too few rows
 
 
 @pytest.mark.parametrize(
@@ -148,10 +150,10 @@ def test_a_loss_far_above_its_lowest_row_is_told_with_the_cure(numbers, lost):
         ("has settled", lambda s: 2 - s, False),  # y is on its way
     ],
 )
-def test_an_x_on_its_way_is_told_if_the_loss_falls_with_it(way, losses, warned):
+def test_x_on_its_way_is_told_if_the_loss_falls(way, losses, warned):
     shares = [k / 20 for k in range(21)]
     distances = [s if way == "goes on at one pace" else min(1.0, 3 * s) for s in shares]
-    sentences = watched(FMBO(), seen=[(x, 1.0, 1.0) for x in distances], name="loss", numbers=map(losses, shares))
+    sentences = watched(FMBO(), norms=[(x, 1.0, 1.0) for x in distances], name="loss", numbers=map(losses, shares))
     told = [sentence for sentence in sentences if "x is on its way" in sentence]
     assert len(told) == warned
     if warned:
@@ -159,7 +161,7 @@ def test_an_x_on_its_way_is_told_if_the_loss_falls_with_it(way, losses, warned):
 
 
 @pytest.mark.slow
-def test_the_cures_of_an_x_on_its_way_are_more_steps_and_a_larger_alpha():
+def test_cures_of_x_on_its_way_help():
     def said(steps, alpha):
         return told(Quadratic(), SOBA(alpha=alpha, beta=0.3, lam=0.3), steps)
 
@@ -169,29 +171,29 @@ def test_the_cures_of_an_x_on_its_way_are_more_steps_and_a_larger_alpha():
 
 
 @pytest.mark.slow
-def test_a_saturated_x_is_told_and_a_large_one_is_not():
+def test_saturated_x_is_told_and_a_large_one_is_not():
     (sentence,) = told(Reweighting(), FdeHBO(alpha=200.0, beta=0.5, lam=0.1, eta=0.9), 300)
     assert "x is saturated: entries moved by up to" in sentence
     assert told(Reweighting(), FdeHBO(alpha=2.0, beta=0.5, lam=0.1, eta=0.9), 100) == ()
     far = Quadratic(rho=0.0, seed=3)
     far.b = 100 * far.b  # now the best x has entries of about a hundred
     result = run(far, SOBA(alpha=0.5, beta=0.3, lam=0.3), steps=300, progress=False)
-    assert (result.state.x - far.x0).abs().max() > diagnosis.MOVED
+    assert (result.state.x - far.x0).abs().max() > diagnosis.SATURATED_ENTRY
     assert not any("saturated" in sentence for sentence in result.warnings)
 
 
 @pytest.mark.slow
-def test_a_delta_in_the_rounding_is_told():
+def test_delta_in_the_rounding_is_told():
     (sentence,) = [s for s in told(noisy(dtype=torch.float32), FdeHBO(delta=1e-9)) if "delta" in s]
     assert "delta = 1e-09 is too small for torch.float32" in sentence
     assert "a larger delta, or float64" in sentence
     assert told(noisy(), FdeHBO(delta=1e-9)) == ()  # float64 has digits enough
     (sentence,) = told(noisy(), FdeHBO(delta=1e-300))
     assert sentence.endswith("a larger delta")
-    assert watched(FdeHBO(delta=1e-9), seen=[(1.0, 1.0, 0.0)] * 10) == []  # H 0 is exact
+    assert watched(FdeHBO(delta=1e-9), norms=[(1.0, 1.0, 0.0)] * 10) == []  # H 0 is exact
 
 
-def test_divergence_is_told_with_its_step_and_the_variable():
+def test_divergence_is_told_with_its_variable():
     result = run(noisy(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, progress=False)
     (sentence,) = result.warnings
     assert f"y ceased to be finite at step {result.diverged_at}" in sentence
@@ -213,9 +215,9 @@ def test_warnings_are_told_below_the_bar_and_not_without_it(capsys):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_says_the_same(tmp_path):
+def test_resumed_run_says_the_same(tmp_path):
     solver, options = FMBO(r_v=0.01), {"steps": 60, "every": 5, "progress": False}
-    part = run(Ticking(30, interrupt), solver, **options, checkpoint=tmp_path / "run.ckpt")
+    part = run(Ticking(30), solver, **options, checkpoint=tmp_path / "run.ckpt")
     assert part.stop == "interrupted"
     resumed = run(Ticking(), solver, **options, checkpoint=tmp_path / "run.ckpt")
     assert resumed.warnings == run(Ticking(), solver, **options).warnings != ()
@@ -223,7 +225,7 @@ def test_a_resumed_run_says_the_same(tmp_path):
 
 @pytest.mark.parametrize("steps", [1, 12, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
-def test_no_false_alarm_on_the_problems_with_a_closed_form(name, steps):
+def test_closed_forms_raise_no_false_alarm(name, steps):
     """A run that is too short says that x is on its way, one that is not has nothing to say."""
     for problem in (noisy(dtype=torch.float32), Valley(noise=0.3)):
         result = run(problem, EVERY[name], steps=steps, progress=False)
@@ -232,7 +234,7 @@ def test_no_false_alarm_on_the_problems_with_a_closed_form(name, steps):
         first, last = (problem.objective(x) for x in (problem.start(torch.Generator())[0], result.state.x))
         left = ((last - best) / (first - best)).item()
         assert all("x is on its way" in sentence for sentence in result.warnings)
-        assert (left > 0.02) if result.warnings else (left < 0.1 or steps < diagnosis.FEWEST)
+        assert (left > 0.02) if result.warnings else (left < 0.1 or steps < diagnosis.FEWEST_STEPS)
 
 
 PAPER = {
@@ -244,7 +246,7 @@ PAPER = {
 
 @pytest.mark.slow  # MNIST
 @pytest.mark.parametrize("name", PAPER)
-def test_no_false_alarm_on_the_experiments_of_the_paper(name):
+def test_paper_settings_raise_no_false_alarm(name):
     """Neither with FMBO's ball, which v touches now and then, nor where f does not see x; but x may be on its way."""
     steps = 300 if name == "FMBO" else 120  # its v is at 9.2 of 10 after 120
     said = told(HyperCleaning(), PAPER[name], steps, every=steps // 10)
@@ -255,22 +257,22 @@ def test_no_false_alarm_on_the_experiments_of_the_paper(name):
 
 
 @pytest.mark.slow
-def test_an_x_that_its_method_cannot_see_is_told():
+def test_x_that_its_method_cannot_see_is_told():
     """The control of Chapter 10: f does not depend on the weights, so alternating leaves them where they are."""
     assert any("x never moved" in s for s in told(HyperCleaning(), SOLVERS["alternating"](), 20, every=10))
 
 
 @pytest.mark.parametrize(("factor", "warned"), [(1.05, False), (1.5, True)])
-def test_a_cold_start_that_is_worse_is_told(factor, warned):
+def test_worse_refit_is_told(factor, warned):
     refit = SimpleNamespace(warnings=(), numbers={"upper_loss": 2.0 * factor, "accuracy": 0.0})
-    sentences = list(diagnosis.cold(refit, {"upper_loss": 2.0, "accuracy": 1.0}))
+    sentences = watched(FMBO(), name="upper_loss", numbers=[2.0] * 10, refit=refit)
     assert len(sentences) == warned
     assert all("upper_loss is 2 at the y of the run and 3 with y fitted afresh" in sentence for sentence in sentences)
 
 
 @pytest.mark.slow
-def test_what_a_refit_says_is_said_by_the_run(monkeypatch):
+def test_warnings_of_a_refit_are_those_of_the_run(monkeypatch):
     stuck = SimpleNamespace(warnings=("the refit did not converge",), numbers={})
-    monkeypatch.setattr("bilevel_core.runner.cold_start", lambda *given: stuck)
+    monkeypatch.setattr("bilevel_core.runner.refit_at", lambda *given: stuck)
     assert told(Quadratic(), FMBO(), refit=True) == ("the refit did not converge",)
     assert told(Quadratic(), FMBO()) == ()

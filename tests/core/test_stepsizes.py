@@ -8,14 +8,14 @@ import torch
 from bilevel_book.methods import SOLVERS
 from bilevel_core import hypergradient, run, suggest
 from bilevel_core.counting import counting
-from bilevel_core.curvature import measure, top_eigenvalue
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import at
+from bilevel_core.stepsizes import measure, top_eigenvalue
 from core.families import LogCosh, Penalties, minimised
 
 
 @pytest.mark.slow
-def test_power_iteration_finds_the_largest_eigenvalue_with_and_without_second_derivatives():
+def test_top_eigenvalue_is_exact():
     problem = LogCosh()
     y, batch = problem.y0, problem.full().lower
     truth = torch.linalg.eigvalsh(problem.H(problem.x0, y, batch))[-1].item()
@@ -24,7 +24,7 @@ def test_power_iteration_finds_the_largest_eigenvalue_with_and_without_second_de
     assert 0.9 * truth < top_eigenvalue(problem, problem.x0, y, batch) <= truth * (1 + 1e-9)
 
 
-def test_what_is_measured_is_what_the_quadratic_has():
+def test_measured_curvature_is_that_of_the_quadratic():
     """Along d = grad Phi, f curves by rho while y and v stand still, and by ||A^-1 B d||^2 / ||d||^2 through them."""
     problem = Quadratic(mu=1.0, L=3.0, rho=0.5)
     found = measure(problem)
@@ -44,14 +44,14 @@ def test_what_is_measured_is_what_the_quadratic_has():
 
 
 @pytest.mark.slow
-def test_noise_is_the_standard_deviation_of_a_draw():
+def test_measured_noise_is_the_standard_deviation_of_a_draw():
     """Of the Quadratic's linear terms: noise for each of its dimensions, beside what its scale adds."""
     problem = Quadratic(noise=0.5, dim_x=40)
     spread = [measure(problem, seed).noise_x for seed in range(4)]
     assert sum(spread) / 4 == pytest.approx(0.5 * math.sqrt(40), rel=0.15)
 
 
-def test_it_needs_no_second_derivatives_and_costs_what_it_says():
+def test_suggest_takes_gradients_only_and_counts_them():
     with counting() as calls:
         suggestion = suggest(LogCosh(), "FdeHBO")
     assert (calls.Hv, calls.Jv) == (0, 0)
@@ -62,9 +62,9 @@ def test_it_needs_no_second_derivatives_and_costs_what_it_says():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVERS)
-def test_every_method_gets_options_that_it_takes_and_that_say_why(name):
+def test_every_method_gets_options_with_reasons(name):
     problem = LogCosh(noise=0.3)
-    suggestion = suggest(problem, name, seed=1)
+    suggestion = suggest(problem, SOLVERS[name], seed=1)
     assert type(suggestion.solver) is SOLVERS[name]
     assert suggestion.solver == SOLVERS[name](**suggestion.options)
     assert {"alpha", "beta"} <= suggestion.options.keys() == suggestion.reasons.keys()
@@ -87,12 +87,12 @@ def test_steps_follow_the_scale_of_the_lower_level(name, scale):
         def lower(self, x, y, batch):
             return scale * super().lower(x, y, batch)
 
-    here, there = suggest(Quadratic(), name).options, suggest(Scaled(), name).options
+    here, there = (suggest(P(), SOLVERS[name]).options for P in (Quadratic, Scaled))
     for key in {"beta", "lam", "eta_series"} & here.keys():
         assert at(there[key], 0) == pytest.approx(at(here[key], 0) / scale, rel=0.05), key
     assert at(there["alpha"], 0) == pytest.approx(at(here["alpha"], 0), rel=0.1)
     problem = Scaled()
-    end = run(problem, suggest(problem, name).solver, steps=200, progress=False).state
+    end = run(problem, suggest(problem, SOLVERS[name]).solver, steps=200, progress=False).state
     best, first = problem.objective(problem.minimiser), problem.objective(problem.x0)
     assert problem.objective(end.x) - best < 1e-2 * (first - best)
 
@@ -117,7 +117,7 @@ def test_alpha_follows_the_unit_of_x(unit):
 
 
 @pytest.mark.parametrize(("part", "is_stable"), [(0.95, True), (1.05, False)])
-def test_the_loop_is_stable_below_two_over_tau_implicit(part, is_stable):
+def test_loop_is_stable_below_two_over_tau_implicit(part, is_stable):
     """A step is affine in (x, y, v), so the eigenvalues of four of them decide; with tau = 100 it is nearly a flow."""
     problem = Quadratic(dim_x=1, dim_y=1, mu=1.0, L=1.0, rho=0.0)
     tau, implicit = 100, (problem.B / problem.A).item() ** 2
@@ -137,7 +137,7 @@ def test_the_loop_is_stable_below_two_over_tau_implicit(part, is_stable):
 @pytest.mark.parametrize(
     "problem", [Quadratic(mu=0.1, L=10.0), Valley(), LogCosh()], ids=lambda problem: type(problem).__name__
 )
-def test_a_run_with_it_is_within_three_times_the_best_of_a_grid(problem):
+def test_suggested_run_is_within_three_times_the_best_of_a_grid(problem):
     """In what is left of ||grad Phi||, or else a hundredth is left of it, and so 0.0001 of what Phi had to fall."""
 
     def left(solver):
@@ -156,7 +156,7 @@ def test_twenty_penalties_get_better_with_every_method(name):
     """The lower level of this one curves the more, the larger its penalties become."""
     problem = Penalties()
     steps = {"VRBO": 30, "MEHA": 60, "SGHA": 100}.get(name, 40)
-    end = run(problem, suggest(problem, name).solver, steps=steps, progress=False)
+    end = run(problem, suggest(problem, SOLVERS[name]).solver, steps=steps, progress=False)
     assert end.stop == "steps"
     first, best = least_penalty()
     assert problem.phi(end.state.x) - best < (0.9 if name == "PZOBO-S" else 0.4) * (first - best)
@@ -189,7 +189,7 @@ def test_delta_suits_the_precision(dtype):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_measured_keeps_its_default():
+def test_unmeasured_option_keeps_its_default():
     class Flat(Quadratic):
         def lower(self, x, y, batch):
             return 0 * super().lower(x, y, batch)
@@ -210,11 +210,6 @@ def test_what_cannot_be_measured_keeps_its_default():
     assert still.solver.beta(0) == pytest.approx(0.17)
 
 
-def test_a_seed_decides_what_is_suggested():
+def test_seed_decides_the_suggestion():
     problem = LogCosh(noise=0.3)
     assert suggest(problem, "FdeHBO", seed=1) == suggest(problem, "FdeHBO", seed=1) != suggest(problem, "FdeHBO")
-
-
-def test_an_unknown_name_says_which_there_are():
-    with pytest.raises(ValueError, match="unknown solver 'Adam'; known are FdeHBO, FMBO"):
-        suggest(Quadratic(), "Adam")

@@ -1,0 +1,490 @@
+"""Two networks as a problem, and the data of every kind that they take; what is refused is in inputs/modules.toml."""
+
+import random
+from functools import partial
+from math import log
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy, mse_loss
+from torch.nn.utils.parametrizations import spectral_norm
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
+
+from bilevel_core import FdeHBO, from_modules, hypergradient, networks, objective, run
+from bilevel_core.directions import exact, grad_x
+from bilevel_core.networks import Labelled, Modules, Reader
+from core.runs import quiet, same_history, same_state
+
+
+def test_losses_and_gradients_are_those_of_the_modules(parts, generator):
+    outer, inner, loss, upper_data, lower_data = parts
+    problem = from_modules(*parts, batch_size=8, ridge=0.1)
+    x, y = problem.start(generator)
+    samples = problem.sample(generator)
+    inputs, targets = (t[samples.lower] for t in lower_data)
+    expected = loss(inner(outer(inputs)), targets) + 0.1 * sum((p**2).sum() for p in inner.parameters())
+    torch.testing.assert_close(problem.lower(x, y, samples.lower), expected)
+    expected.backward()
+    flat = torch.cat([p.grad.flatten() for p in inner.parameters()])
+    torch.testing.assert_close(exact(problem, x, y, torch.zeros_like(y), samples).y, flat)
+    inputs, targets = (t[samples.upper] for t in upper_data)
+    torch.testing.assert_close(problem.upper(x, y, samples.upper), loss(inner(outer(inputs)), targets))
+    assert problem.size(samples.upper) == 8
+    assert problem.size(problem.full().lower) == 30
+
+
+def test_modules_are_left_alone(parts):
+    before = [p.clone() for p in (*parts[0].parameters(), *parts[1].parameters())]
+    run(from_modules(*parts), FdeHBO(), steps=5, **quiet)
+    after = (*parts[0].parameters(), *parts[1].parameters())
+    assert all(torch.equal(a, b) and b.grad is None for a, b in zip(before, after, strict=True))
+
+
+def test_frozen_parameters_and_buffers_stay_as_they_are(parts, generator):
+    """A frozen layer is a constant of the features: x has neither its weights nor a slope through other ones."""
+    outer, inner, *rest = parts
+    norm = nn.BatchNorm1d(5).eval()
+    norm.running_mean.normal_(generator=generator)
+    deep = nn.Sequential(nn.Linear(4, 4), outer, norm)
+    deep[0].requires_grad_(False)
+    inner.bias.requires_grad_(False)
+    before = {name: tensor.clone() for name, tensor in deep.state_dict().items()}
+    problem = from_modules(deep, inner, *rest, batch_size=8)
+    assert list(problem.outer.shapes) == ["1.0.weight", "1.0.bias", "2.weight", "2.bias"]
+    state = run(problem, FdeHBO(), steps=5, **quiet).state
+    assert (len(state.x), len(state.y)) == (5 * 4 + 5 + 5 + 5, 3 * 5)
+    learned, _ = problem.load(state.x, state.y)
+    after = learned.state_dict()
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    assert still == {name for name in before if name.startswith("0.") or "running" in name or "batches" in name}
+
+
+def test_learned_weights_go_back_into_the_modules(parts, generator):
+    outer, inner, loss, upper_data, _ = parts
+    problem = from_modules(*parts, dtype=torch.float64)
+    state = run(problem, FdeHBO(), steps=3, **quiet).state
+    assert problem.load(state.x, state.y) == (outer, inner)
+    assert outer[0].weight.dtype == torch.float32
+    inputs, targets = upper_data
+    torch.testing.assert_close(
+        loss(inner(outer(inputs)), targets).item(), problem.evaluate(state.x, state.y)["upper_loss"]
+    )
+    before = [p.clone() for p in outer.parameters()]
+    with pytest.raises(ValueError, match=r"inner takes 18 numbers \(weight \(3, 5\), bias \(3,\)\), got 17"):
+        problem.load(state.x + 1, state.y[1:])
+    assert all(map(torch.equal, before, outer.parameters()))  # not half of it
+
+
+def test_tied_weights_are_one_part_of_x(parts, generator):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Linear(4, 4)
+            self.two = self.one
+
+        def forward(self, inputs):
+            return self.two(torch.tanh(self.one(inputs)))
+
+    problem = from_modules(Tied(), nn.Linear(4, 3), *parts[2:])
+    assert len(problem.start(generator)[0]) == 20
+
+
+QUIET = {
+    "dropout": lambda: nn.Dropout(0.5).eval(),
+    "batch norm": lambda: nn.BatchNorm1d(5).eval(),
+    "batch norm of the batch alone": lambda: nn.BatchNorm1d(5, track_running_stats=False),
+    "spectral norm": lambda: spectral_norm(nn.Linear(5, 5)).eval(),
+    "a transformer": lambda: nn.TransformerEncoderLayer(5, 1, 7, batch_first=True).eval(),
+    "a mask of infinities": lambda: Masked(),
+}
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", torch.tensor([0.0, 0.0, 0.0, 0.0, -torch.inf]))
+
+    def forward(self, inputs):
+        return torch.softmax(inputs + self.mask, 1)
+
+
+@pytest.mark.parametrize("layer", QUIET.values(), ids=QUIET)
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+def test_deterministic_layers_are_allowed(parts, layer):
+    outer, inner, *rest = parts
+    torch.manual_seed(1)
+    problem = from_modules(nn.Sequential(outer, layer()), inner, *rest, batch_size=8)
+    runs = [run(problem, FdeHBO(), steps=4, **quiet).state for _ in range(2)]
+    assert torch.equal(runs[0].x, runs[1].x)
+
+
+def test_converged_spectral_norm_is_refused(parts):
+    """Spectral norm finds its vectors when it is made, and only another matrix shows that it will lag behind."""
+    outer, inner, *rest = parts
+    for _ in range(2):
+        layer = spectral_norm(nn.Linear(5, 5), n_power_iterations=200)
+        layer.parametrizations.weight[0].n_power_iterations = 1
+        with pytest.raises(
+            ValueError, match=r"outer\.1\.parametrizations\.weight\.0 \(_SpectralNorm\) is random or remembers"
+        ):
+            from_modules(nn.Sequential(outer, layer), inner, *rest)
+
+
+class Weights(nn.Module):
+    """One weight for each example of the lower data."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(n))
+
+    def forward(self, index):
+        return self.logits[index].sigmoid()
+
+
+def weighted(prediction, target, index, outer):
+    return (outer(index) * cross_entropy(prediction, target, reduction="none")).mean()
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_loss_with_index_and_outer_learns_weights_of_data(parts, generator, keep):
+    """Data cleaning: f is the mean loss of the head, g the weighted one, whose slope in x is at its own examples."""
+    upper_data, lower_data = parts[3:]
+    head, sets = nn.Linear(4, 3), (TensorDataset(*upper_data), TensorDataset(*lower_data))
+    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6, keep=keep)
+    x, y = torch.randn(30, generator=generator), problem.start(generator)[1]
+    samples = problem.sample(generator)
+    places = samples.lower if keep else samples.lower.places
+    inputs, targets = (part[places] for part in lower_data)
+    losses = cross_entropy(head(inputs), targets, reduction="none").detach()
+    torch.testing.assert_close(problem.lower(x, y, samples.lower), (x[places].sigmoid() * losses).mean())
+    slope = x[places].sigmoid() * (1 - x[places].sigmoid()) * losses / 6
+    expected = torch.zeros(30).index_add(0, places, slope)
+    torch.testing.assert_close(grad_x(problem.lower, x, y, samples.lower), expected)
+    everything = problem.full()
+    torch.testing.assert_close(
+        problem.upper(x, y, everything.upper), cross_entropy(head(upper_data[0]), upper_data[1]).detach()
+    )
+    assert problem.lower(x, y, everything.lower).isfinite()
+
+
+def test_dtype_is_that_of_weights_and_data(parts, generator):
+    problem = from_modules(*parts, dtype=torch.float64)
+    x, y = problem.start(generator)
+    assert (x.dtype, y.dtype) == (torch.float64, torch.float64)
+    assert (problem.upper_data.inputs.dtype, problem.upper_data.targets.dtype) == (torch.float64, torch.int64)
+    single = from_modules(*parts)
+    torch.testing.assert_close(problem.evaluate(x, y), single.evaluate(*single.start(generator)))
+    doubles = [(inputs.double(), targets) for inputs, targets in parts[3:]]
+    x, y = single.start(generator)
+    assert from_modules(*parts[:3], *doubles).evaluate(x, y) == single.evaluate(x, y)  # the modules decide
+
+
+class Penalties(nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.log = nn.Parameter(torch.zeros(n))
+
+    def forward(self):
+        return self.log.exp()
+
+
+def penalised(prediction, target, outer, inner):
+    return mse_loss(prediction, target) + (outer() * inner["weight"] ** 2).sum()
+
+
+def test_loss_with_inner_penalises_weights(generator):
+    """Ridge regression with a penalty for each feature, against its closed form and its hypergradient."""
+    (U, u), (A, b) = (
+        (z, z @ torch.tensor([[1.0], [2.0], [0.0]]).double())
+        for z in torch.randn(2, 30, 3, generator=generator).double()
+    )
+    losses = mse_loss, penalised
+    problem = from_modules(Penalties(3).double(), nn.Linear(3, 1, bias=False).double(), losses, (U, u), (A, b), 8)
+    x = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    y = torch.linalg.solve(A.T @ A / 30 + x.exp().diag(), A.T @ b / 30)
+    (slope,) = torch.autograd.grad(mse_loss(U @ y, u), x)
+    found = hypergradient(problem, x.detach())
+    torch.testing.assert_close(found.y, y.detach()[:, 0])
+    torch.testing.assert_close(found.gradient, slope)
+    assert run(problem, FdeHBO(alpha=0.01, beta=0.01, lam=0.01), steps=20, **quiet).stop == "steps"
+
+
+class Examples(Dataset):
+    """Rows of a pair of tensors, changed by a transform whenever they are read."""
+
+    def __init__(self, pair, transform=lambda inputs, target: (inputs, target)):
+        self.pair, self.transform = pair, transform
+
+    def __len__(self):
+        return len(self.pair[0])
+
+    def __getitem__(self, i):
+        return self.transform(*(part[i] for part in self.pair))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.randn(4), random.randrange(3)
+
+
+def jitter(inputs, target):
+    shift = torch.randn(4) + float(np.random.rand()) + random.random()  # noqa: NPY002
+    return inputs + shift, target
+
+
+def both(kind):
+    return lambda upper, lower: (kind(upper), kind(lower))
+
+
+def as_dict(inputs, target):
+    return {"input": inputs, "label": target}
+
+
+SAME = {
+    "tensors": both(lambda pair: pair),
+    "numpy arrays": both(lambda pair: tuple(part.numpy() for part in pair)),
+    "numpy arrays of doubles": both(lambda pair: (pair[0].double().numpy(), pair[1].numpy())),
+    "a frame and a series": both(lambda pair: (pd.DataFrame(pair[0].numpy()), pd.Series(pair[1].numpy()))),
+    "lists of numbers": both(lambda pair: tuple(part.tolist() for part in pair)),
+    "a TensorDataset": both(lambda pair: TensorDataset(*pair)),
+    "a Dataset": both(Examples),
+    "a list of examples": both(lambda pair: list(zip(*pair, strict=True))),
+    "a DataLoader": both(lambda pair: DataLoader(Examples(pair), 256, shuffle=True)),
+}
+KINDS = SAME | {
+    "a DataLoader that collates": both(
+        lambda pair: DataLoader(Examples(pair), 8, collate_fn=lambda b: default_collate(b))
+    ),
+    "noise of all kinds": both(lambda pair: Examples(pair, jitter)),
+    "a DataLoader of noise": both(lambda pair: DataLoader(Examples(pair, jitter), 8)),
+    "a stream": lambda upper, lower: (Stream(), lower),
+    "a DataLoader of a stream": lambda upper, lower: (DataLoader(Stream(), 8), Examples(lower, jitter)),
+}
+
+
+@pytest.mark.parametrize("kind", SAME.values(), ids=SAME)
+def test_constant_data_is_kept(parts, kind):
+    tensors, other = from_modules(*parts), from_modules(*parts[:3], *kind(*parts[3:]))
+    assert isinstance(other.upper_data, Labelled)
+    runs = [run(problem, FdeHBO(), steps=3, **quiet) for problem in (tensors, other)]
+    assert torch.equal(runs[0].state.x, runs[1].state.x)
+    assert runs[0].history["upper_loss"].tolist() == runs[1].history["upper_loss"].tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_interrupted_run_on_any_data_resumes_bit_equal(parts, kind, tmp_path, monkeypatch):
+    """Whatever happened to the global generators in the meantime."""
+    monkeypatch.setattr(networks, "EXAMPLES_FOR_ALL", 50)  # of the stream, to be read for every row
+
+    def go(draws=10**6, path=None):
+        torch.manual_seed(draws)
+        np.random.seed(draws)  # noqa: NPY002
+        random.seed(draws)
+        problem = from_modules(*parts[:3], *kind(*parts[3:]))
+        left, draw = iter(range(draws)), Modules.sample
+
+        def sample(self, generator):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return draw(self, generator)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Modules, "sample", sample)
+            return run(problem, FdeHBO(), seed=3, steps=6, every=2, **quiet, checkpoint=path)
+
+    whole = go()
+    assert go(5, tmp_path / "run.ckpt").stop == "interrupted"
+    resumed = go(path=tmp_path / "run.ckpt")
+    assert same_state(whole.state, resumed.state)
+    assert same_history(whole.history, resumed.history)
+
+
+def test_augmentations_are_drawn_anew(parts):
+    """Noise of mean 1 around each example: two draws of it differ, and their mean is its own plus 1."""
+    (inputs, targets), lower_data = parts[3:]
+    problem = from_modules(*parts[:3], Examples((inputs, targets), jitter), lower_data, batch_size=2000)
+    batch, again = (problem.sample(torch.Generator().manual_seed(5)).upper for _ in range(2))
+    assert problem.size(batch) == 2000
+    assert torch.equal(batch.targets, targets[batch.places])
+    shift = batch.inputs - inputs[batch.places]
+    first = shift[batch.places == 0]
+    assert first.std(0).min() > 0.7
+    assert (shift.mean(0) - 1).abs().max() < 4 * (1 + 2 / 12) ** 0.5 / 2000**0.5
+    assert torch.equal(batch.inputs, again.inputs)  # the same seed, the same noise
+
+
+def test_rare_augmentation_is_found(parts):
+    """Nothing moves in the first 39 examples."""
+
+    class Rare(Examples):
+        def __getitem__(self, i):
+            inputs, target = super().__getitem__(i)
+            return inputs + torch.randn(4) * (i == 39) if i == 39 else inputs, target
+
+    problem = from_modules(*parts[:3], Rare(parts[3]), parts[4], batch_size=8)
+    assert isinstance(problem.upper_data, Reader)
+
+
+def test_data_with_keep_false_is_read_at_every_draw(parts, generator):
+    reads = []
+
+    class Watched(Examples):
+        def __getitem__(self, i):
+            reads.append(i)
+            return super().__getitem__(i)
+
+    problem = from_modules(*parts[:3], Watched(parts[3]), Watched(parts[4]), batch_size=5, keep=False)
+    assert len(reads) <= 2 * 4 * 8  # never all of it
+    reads.clear()
+    samples = problem.sample(generator)
+    assert reads == [*samples.upper.places.tolist(), *samples.lower.places.tolist()]
+    assert torch.equal(samples.upper.inputs, parts[3][0][samples.upper.places])
+    x, y = problem.start(generator)
+    assert problem.evaluate(x, y) == from_modules(*parts).evaluate(x, y)
+
+
+def test_stream_is_opened_at_every_draw(parts, generator):
+    problem = from_modules(*parts[:3], Stream(), parts[4], batch_size=8)
+    draws = [problem.sample(generator).upper for _ in range(3)]
+    assert all(draw.inputs.shape == (8, 4) for draw in draws)
+    assert len({tuple(row) for draw in draws for row in draw.inputs.tolist()}) == 24
+    full = problem.full().upper
+    assert problem.size(full) == 10_000
+    assert problem.full().upper is full
+
+
+def test_batch_size_is_that_of_the_loaders(parts, generator):
+    upper, lower = (DataLoader(TensorDataset(*pair), n) for pair, n in zip(parts[3:], (7, 9), strict=True))
+    assert sizes(from_modules(*parts[:3], upper, lower)) == [7, 9]
+    assert sizes(from_modules(*parts[:3], upper, lower, batch_size=3)) == [3, 3]
+    assert sizes(from_modules(*parts[:3], upper, lower, batch_size=(3, 4))) == [3, 4]
+    assert sizes(from_modules(*parts[:4], lower)) == [9, 9]
+    assert sizes(from_modules(*parts)) == [256, 256]
+
+
+def sizes(problem):
+    return [problem.size(batch) for batch in problem.sample(torch.Generator())]
+
+
+def contrastive(prediction, target):
+    """The examples of a batch against one another: log n where all of them are alike."""
+    return cross_entropy(prediction @ prediction.T, torch.arange(len(prediction)))
+
+
+def spread(prediction, target):
+    return mse_loss(prediction, prediction.mean(0).expand_as(prediction)) + prediction.std(0).mean()
+
+
+def pairs(prediction, target):
+    return (prediction[:, None] - prediction).square().sum()
+
+
+@pytest.mark.parametrize("batch_size", [2, 8])
+@pytest.mark.parametrize("loss", [contrastive, spread, pairs])
+def test_only_a_sum_is_refused(loss, batch_size, parts):
+    """Two copies of two examples double log 2: three copies tell it from a sum."""
+    outer, inner, _, *sets = parts
+    with pytest.raises(ValueError, match="the upper loss grows with its batch"):
+        from_modules(outer, inner, partial(cross_entropy, reduction="sum"), *sets, batch_size=batch_size)
+    assert sizes(from_modules(outer, inner, loss, *sets, batch_size=batch_size)) == [batch_size, batch_size]
+    nn.init.zeros_(inner.weight)
+    nn.init.zeros_(inner.bias)
+    alike = from_modules(outer, inner, contrastive, *sets, batch_size=batch_size)
+    x, y = alike.start(torch.Generator())
+    assert alike.upper(x, y, alike.sample(torch.Generator()).upper).item() == pytest.approx(log(batch_size))
+
+
+def test_examples_may_be_dicts_and_inputs_nests(parts, generator):
+    outer, inner, loss, upper_data, lower_data = parts
+    plain = from_modules(*parts, batch_size=6)
+
+    class ByName(nn.Sequential):
+        def forward(self, batch):
+            return super().forward(batch["input"])
+
+    class First(nn.Sequential):
+        def forward(self, pair):
+            return super().forward(pair[0] + 0 * pair[1][:, None])
+
+    def by_name(prediction, batch):
+        return loss(prediction, batch["label"])
+
+    dicts = [Examples(pair, as_dict) for pair in (upper_data, lower_data)]
+    whole = [as_dict(*pair) for pair in (upper_data, lower_data)]
+    nests = [((pair[0], torch.arange(len(pair[0]))), pair[1]) for pair in (upper_data, lower_data)]
+    x, y = plain.start(generator)
+    samples = plain.sample(generator)
+    for problem in (
+        from_modules(ByName(*outer), inner, by_name, *dicts, batch_size=6),
+        from_modules(ByName(*outer), inner, by_name, *whole, batch_size=6),
+        from_modules(First(*outer), inner, loss, *nests, batch_size=6),
+    ):
+        for level, batch in samples._asdict().items():
+            assert torch.equal(getattr(problem, level)(x, y, batch), getattr(plain, level)(x, y, batch))
+        assert problem.evaluate(x, y) == plain.evaluate(x, y)
+
+
+def test_global_generators_are_left_alone(parts):
+    def standing():
+        return torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()  # noqa: NPY002
+
+    found = []
+    for kinds in ([], [KINDS["noise of all kinds"], KINDS["a stream"]]):
+        torch.manual_seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        for kind in kinds:
+            problem = from_modules(*parts[:3], *kind(*parts[3:]))
+            problem.sample(torch.Generator())
+        found.append(standing())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "kind", [KINDS["tensors"], KINDS["noise of all kinds"], KINDS["a stream"]], ids=["kept", "read", "stream"]
+)
+def test_everything_is_on_the_device(parts, generator, kind):
+    """`meta` is a device without values: with one tensor elsewhere, operations would fail."""
+    problem = from_modules(*parts[:3], *kind(*parts[3:]), device="meta", batch_size=8, ridge=0.1)
+    x, y = problem.start(generator)
+    for samples in (problem.sample(generator), problem.full()):
+        assert {part.device.type for part in exact(problem, x, y, torch.zeros_like(y), samples)} == {"meta"}
+    assert {p.device.type for p in parts[0].parameters()} == {"cpu"}
+
+
+class Blobs(Dataset):
+    """Points around four centres; a part of the labels is wrong."""
+
+    def __init__(self, n, wrong, seed):
+        generator = torch.Generator().manual_seed(seed)
+        centres = 2 * torch.randn(4, 10, generator=torch.Generator().manual_seed(99))
+        right = torch.randint(4, (n,), generator=generator)
+        self.inputs = centres[right] + 2 * torch.randn(n, 10, generator=generator)
+        self.bad = torch.rand(n, generator=generator) < wrong
+        self.labels = torch.where(self.bad, (right + torch.randint(1, 4, (n,), generator=generator)) % 4, right)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, i):
+        return self.inputs[i], self.labels[i]
+
+
+@pytest.mark.slow
+def test_first_try_finds_wrong_labels_by_name_and_by_adam():
+    torch.manual_seed(0)
+    clean, noisy = Blobs(100, 0.0, seed=2), Blobs(400, 0.4, seed=1)
+    problem = from_modules(Weights(400), nn.Linear(10, 4), (cross_entropy, weighted), clean, noisy, 32, 1e-3)
+    result = run(problem, "FdeHBO", steps=1500, **quiet)
+    phi, x = objective(problem), torch.zeros(400, requires_grad=True)
+    adam = torch.optim.Adam([x], lr=0.3)
+    for _ in range(20):
+        adam.zero_grad()
+        phi(x).backward()
+        adam.step()
+    for found in (result.state.x, x.detach()):  # how often a right label weighs more than a wrong one
+        assert (found[~noisy.bad][:, None] > found[noisy.bad]).float().mean() > 0.95
