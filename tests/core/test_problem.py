@@ -1,7 +1,5 @@
 """What the check of a problem allows, and what it leaves alone. What it refuses is in inputs/library.toml."""
 
-import errno
-import os
 
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ import torch
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import HyperCleaning
 from bilevel_core import Samples, hypergradient, run
-from bilevel_core.checkpoint import append, write_atomically
 from bilevel_core.problem import check_problem, seeded
 from bilevel_core.problems import Quadratic, Valley
 from core.families import LogCosh
@@ -106,14 +103,3 @@ def test_randomness_shows_in_a_gradient_where_the_loss_is_blind():
 
     with pytest.raises(ValueError, match="as dropout does"):
         check_problem(Dropping(), 0)
-
-
-def test_a_full_disk_says_where(tmp_path, monkeypatch):
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    for write in (lambda path: write_atomically(path, b"x"), lambda path: append(path, 0, b"x")):
-        with pytest.raises(OSError, match=r"No space left on device: .*history\.csv"):
-            write(tmp_path / "history.csv")
-    assert [path.name for path in tmp_path.iterdir()] == ["history.csv"]  # that of `append`; no neighbour is left
