@@ -48,7 +48,11 @@ class Checkpoint:
     def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: Point, **options: object):
         self.path, self.problem, self.solver, self.start = path, problem, solver, start
         self.rank, processes = problem.processes()
-        options |= {"processes": processes, "problem": type(problem).__qualname__, "solver": type(solver).__qualname__}
+        options |= {
+            "processes": processes,
+            "problem": type(problem.local()).__qualname__,
+            "solver": type(solver).__qualname__,
+        }
         options |= {f"solver's {name}": value for name, value in vars(solver).items()}
         self.options = {name: _described(value) for name, value in options.items()}
         self.versions = {"torch": str(torch.__version__), "number of threads": str(torch.get_num_threads())}

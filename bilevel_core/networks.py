@@ -290,7 +290,8 @@ class Modules(BilevelProblem):
     def _check_loss(self, level: str, x: Tensor, y: Tensor) -> None:
         """Raise ValueError, with the name of a layer, unless a loss is a function of x, y and the batch alone: after a
         visit to other weights every layer must make of the same inputs what it made of them before."""
-        data, loss = {"upper": (self.upper_data, self.upper), "lower": (self.lower_data, self.lower)}[level]
+        data = self.upper_data if level == "upper" else self.lower_data
+        loss: Loss = self.upper if level == "upper" else self.lower
         batch = data.draw(min(EXAMPLES_FOR_CHECKS, self.upper_size, self.lower_size), torch.Generator().manual_seed(0))
         parts = [(part.name, *named) for part in (self.outer, self.inner) for named in part.module.named_modules()]
         names = {layer: f"{part}.{key}".rstrip(".") + f" ({type(layer).__name__})" for part, key, layer in parts}

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,30 +68,30 @@ class Budget:
             raise ValueError(f"prices must be {like}, got {self.prices!r}")
 
     @property
-    def unit(self) -> str:
-        return "steps" if self.steps else "seconds" if self.seconds else "gradients"
-
-    @property
-    def total(self) -> float:
-        return self.steps or self.seconds or self.gradients or 0.0
+    def limit(self) -> tuple[str, float]:
+        """What is spent, and how much of it."""
+        given = {"steps": self.steps, "seconds": self.seconds, "gradients": self.gradients}
+        return next((unit, total) for unit, total in given.items() if total is not None)
 
     def spent(self, t: int, cpu_seconds: float, calls: Mapping[str, int]) -> float:
         """How much of the budget a run has spent after t steps, which took so many seconds and these calls."""
-        if self.unit != "gradients":
-            return t if self.unit == "steps" else cpu_seconds
+        unit, _ = self.limit
+        if unit != "gradients":
+            return t if unit == "steps" else cpu_seconds
         prices = {"samples": 0} | dict(self.prices or {})
         return sum(number * prices.get(name, 1) for name, number in calls.items())
 
     def next_row(self, t: int, spent: float) -> tuple[float, float]:
         """The step, and the amount spent, of which the first to be reached has the next row, for a run that is at t."""
-        step, amount = (self.total, math.inf) if self.unit == "steps" else (math.inf, self.total)
+        unit, total = self.limit
+        step, amount = (total, math.inf) if unit == "steps" else (math.inf, total)
         if isinstance(self.every, Sequence):
             step = min([step, *self.every[bisect_right(self.every, t) :]])
-        elif self.every or self.unit == "steps":
-            period = self.every or math.ceil(self.total / self.rows)
+        elif self.every or unit == "steps":
+            period = self.every or math.ceil(total / self.rows)
             step = min(step, (t // period + 1) * period)
         else:
-            gap = self.total / self.rows
+            gap = total / self.rows
             amount = min(amount, (spent // gap + 1) * gap)
         return step, amount
 
@@ -198,7 +197,7 @@ def run(
     beside_best.or_none().check(patience=patience)
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
     solver = _with_options(problem, solver, seed, progress)
-    execution = _Execution(problem, solver, seed, budget, best, patience, callback)
+    execution = _Execution(problem, solver, seed, budget, best, patience, callback)  # checks the problem
     if seconds is not None and problem.processes()[1] > 1:
         raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
     if refit:
@@ -296,18 +295,19 @@ class _Execution:
     def stop(self) -> str:
         """Why to stop here, if so."""
         out_of_patience = self.patience is not None and len(self.rows) - 1 - self.best_row >= self.patience
-        reasons = {"diverged": self.nonfinite, self.budget.unit: self.spent() >= self.budget.total}
-        reasons |= {"patience": out_of_patience, "callback": self.is_called_off}
-        return next((reason for reason, holds in reasons.items() if holds), "")
+        unit, total = self.budget.limit
+        reasons = {"diverged": self.nonfinite, unit: self.spent() >= total, "patience": out_of_patience}
+        return next((reason for reason, holds in reasons.items() if holds), "callback" if self.is_called_off else "")
 
     def bar(self, progress: bool) -> Any:
         from tqdm.auto import tqdm
 
-        shown: dict[str, Any] = {"desc": type(self.solver).__name__, "unit": "step", "disable": not progress}
-        if self.budget.unit != "steps":
-            unit = "s CPU" if self.budget.unit == "seconds" else self.budget.unit
-            shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} " + unit + " [{elapsed}<{remaining}{postfix}]"
-        return tqdm(total=self.budget.total, initial=self.spent(), **shown)
+        unit, total = self.budget.limit
+        unit = {"steps": "steps", "seconds": "s CPU", "gradients": "gradients"}[unit]
+        numbers = "{n:.0f}/{total:.0f} " if unit == "steps" else "{n:.1f}/{total:.1f} "
+        form = "{l_bar}{bar}| " + numbers + unit + " [{elapsed}<{remaining}{postfix}]"
+        name = type(self.solver).__name__
+        return tqdm(total=total, initial=self.spent(), desc=name, disable=not progress, bar_format=form)
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
@@ -376,10 +376,8 @@ class _Execution:
 
     def content(self) -> dict[str, Any]:
         """All that is needed to go on from here. The lists grow on: the number of rows says how much of them counts."""
-        limit = self.budget.unit, self.budget.total
-        return {name: vars(self)[name] for name in SAVED} | {
-            "here": self.point(), "limit": limit, "number": len(self.rows)
-        }  # fmt: skip
+        here = {"here": self.point(), "limit": self.budget.limit, "number": len(self.rows)}
+        return here | {name: vars(self)[name] for name in SAVED}
 
     def resume(self, file: Checkpoint) -> None:
         """Go on from where the file stands, if it is there."""
@@ -387,21 +385,18 @@ class _Execution:
             vars(self).update({name: found[name] for name in SAVED})
             self.rows, self.norms = self.rows[: found["number"]], self.norms[: found["number"]]
             self.state, self.calls = found["here"].state, Calls(**self.counted)
-            unit, total = self.budget.unit, self.budget.total
-            if self.spent() > total and found["limit"] != (unit, total):
+            unit, total = self.budget.limit
+            if self.spent() > total and found["limit"] != self.budget.limit:
                 longer = f"it has {self.spent():g} {unit}, more than the {total:g} asked for"
                 raise ValueError(f"{file.path} is of a longer run ({longer}); ask for as many, or give another file")
 
 
 def _number(name: str, value: Any) -> float:
     """A plain number, whatever it came as."""
-    try:
-        plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
-        if isinstance(plain, Real | Decimal):
-            return int(plain) if isinstance(plain, Integral) else float(plain)
-    except (ValueError, OverflowError):
-        pass
-    raise ValueError(f"evaluate must return numbers, got {value!r} as {name}")
+    plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
+    if not isinstance(plain, Real):
+        raise ValueError(f"evaluate must return numbers, got {value!r} as {name}")
+    return int(plain) if isinstance(plain, Integral) else float(plain)
 
 
 def nonfinite_variables(state: State) -> str:

@@ -9,12 +9,12 @@ A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam
 import torch
 from torch import Tensor
 
-from bilevel_core.stepsizes import top_eigenvalue
 from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.implicit import conjugate_gradients
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, State, method, option
 from bilevel_core.solvers.fmbo import FMBO
+from bilevel_core.stepsizes import top_eigenvalue
 
 BATCHES, RESIDUAL = 20, 1e-3  # enough for two digits of the eigenvalue and of the norm
 

@@ -46,7 +46,8 @@ def test_passes_and_vectors_match_the_method(method):
             state = solver.step(problem, state)
     assert calls.Hv == calls.Jv
     assert method.passes == problem.passes + 2 * calls.Hv
-    kept = {leaf.data_ptr() for leaf in tree_leaves([*vars(state).values()]) if isinstance(leaf, torch.Tensor) and len(leaf) == 7}
+    tensors = [leaf for leaf in tree_leaves([*vars(state).values()]) if isinstance(leaf, torch.Tensor)]
+    kept = {tensor.data_ptr() for tensor in tensors if len(tensor) == 7}
     assert method.vectors == len(kept)
 
 

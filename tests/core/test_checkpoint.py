@@ -107,7 +107,7 @@ class Nested(State):
 class Remembering(SOBA):
     """SOBA, with a memory that changes its length and its kinds of things, and makes a difference."""
 
-    def remember(self, state):
+    def init_memory(self, state):
         return Nested(**vars(state), things={"list": [], "tuple": (), "note": Note("", None)})
 
     def update(self, problem, state, generator):
@@ -140,7 +140,7 @@ def test_states_of_any_nest_come_back_as_they_were(path):
 @pytest.mark.parametrize("thing", [deque([1]), {1, 2}, object(), np.array(["a"], dtype=object), lambda t: t])
 def test_state_that_cannot_be_saved_is_refused_at_once(path, thing):
     class Odd(SOBA):
-        def remember(self, state):
+        def init_memory(self, state):
             return Nested(**vars(state), things=[thing])
 
     with pytest.raises((ValueError, TypeError), match=r"cannot hold|can't convert"):

@@ -1,6 +1,5 @@
 """What the check of a problem allows, and what it leaves alone. What it refuses is in inputs/library.toml."""
 
-
 import numpy as np
 import pytest
 import torch

@@ -39,7 +39,7 @@ def test_spent_is_steps_or_seconds_or_calls_at_their_prices():
 )
 def test_rows_are_due_at_steps_or_at_equal_parts_of_the_budget_and_at_its_end(given, price, rows):
     budget, t, found = Budget(**given), 0, []
-    while price * t < budget.total:
+    while price * t < budget.limit[1]:
         step, amount = budget.next_row(t, price * t)
         t = min(s for s in range(t + 1, 10**4) if s >= step or price * s >= amount)
         found.append(t)

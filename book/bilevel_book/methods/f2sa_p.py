@@ -22,11 +22,11 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.f2sa import penalty_suggestions
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, method, option
+from bilevel_core.stepsizes import Curvature
 
 
 def nodes(p: int) -> list[int]:

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from bilevel_book.methods.f2sa import penalty_suggestions
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import STEP, UNIT, Solver, State, Suggestions, draw, method, option, recursive_momentum
+from bilevel_core.stepsizes import Curvature
 
 
 class Triple(NamedTuple):

@@ -20,10 +20,10 @@ import math
 from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SAState, Penalty
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import POSITIVE, Suggestions, draw, method, option
+from bilevel_core.stepsizes import Curvature
 
 
 @method

@@ -25,7 +25,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import grad_y
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
@@ -43,6 +42,7 @@ from bilevel_core.solvers.base import (
     option,
 )
 from bilevel_core.solvers.rules import Adam
+from bilevel_core.stepsizes import Curvature
 
 
 @method

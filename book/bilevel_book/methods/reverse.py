@@ -22,7 +22,6 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_core.counting import count
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import derivatives, grad_y
 from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem, check_scalar
@@ -39,6 +38,7 @@ from bilevel_core.solvers.base import (
     method,
     option,
 )
+from bilevel_core.stepsizes import Curvature
 
 
 @method

@@ -22,12 +22,12 @@ import torch
 from torch import Generator
 
 from bilevel_book.methods.estimates import Pair
-from bilevel_core.stepsizes import Curvature
 from bilevel_core.directions import project
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, Suggestions, method, option
 from bilevel_core.solvers.fmbo import check_in_ball
+from bilevel_core.stepsizes import Curvature
 
 
 @dataclass(frozen=True)
