@@ -16,7 +16,7 @@ from dataclasses import fields, is_dataclass
 from glob import escape
 from hashlib import sha256
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -33,6 +33,7 @@ SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are
 TIMES = (0, 1, 10, 100, 1000, 10_000)  # the steps t at which a schedule is looked at
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
 CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
+Classes = dict[str, type]
 
 
 class Point(NamedTuple):
@@ -48,16 +49,12 @@ class Checkpoint:
     def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: Point, **options: object):
         self.path, self.problem, self.solver, self.start = path, problem, solver, start
         self.rank, processes = problem.processes()
-        options |= {
-            "processes": processes,
-            "problem": type(problem.local()).__qualname__,
-            "solver": type(solver).__qualname__,
-        }
+        options |= {"processes": processes, "problem": type(problem.local()).__qualname__}
+        options |= {"solver": type(solver).__qualname__}
         options |= {f"solver's {name}": value for name, value in vars(solver).items()}
         self.options = {name: _described(value) for name, value in options.items()}
-        self.versions = {"torch": str(torch.__version__), "number of threads": str(torch.get_num_threads())}
         self.latest: dict[str, Any] | None = None
-        self.due, self.was_read_back, self.classes = 0.0, False, dict[str, type]()
+        self.due, self.was_read_back, self.classes = 0.0, False, Classes()
         pack(start, self.classes, learn=True)
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
@@ -92,7 +89,7 @@ class Checkpoint:
             return
         began, buffer = time.monotonic(), io.BytesIO()
         packed = pack(self.latest, self.classes)
-        torch.save({"options": self.options, "versions": self.versions, "content": packed}, buffer)
+        torch.save({"options": self.options, "torch": str(torch.__version__), "content": packed}, buffer)
         file = FORMAT + sha256(buffer.getvalue()).digest() + buffer.getvalue()
         if not self.was_read_back and (place := difference(packed, pack(self._read(file)[1], self.classes))):
             raise ValueError(f"{self.path} would not be read as it is written: {place} differs")
@@ -113,7 +110,10 @@ class Checkpoint:
             for name, now in self.options.items():
                 if (then := saved["options"][name]) != now:
                     raise ValueError(f"its {name} is {then}, now it is {now}")
-            self._check_steps(saved["versions"], **content)
+            self._check_start(content["start"], content["here"])
+            for step, before, after in (("first", "start", "first"), ("last", "previous", "here")):
+                if content[before] and content[after]:  # if a step was taken
+                    self._check_step(step, content[before], content[after], saved["torch"])
             self.problem.load_state_dict(content["here"].problem)
         except Exception as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error
@@ -127,31 +127,29 @@ class Checkpoint:
         saved = torch.load(io.BytesIO(file[head:]), weights_only=True)  # runs no code
         return saved, unpack(saved["content"], self.classes)
 
-    def _check_steps(
-        self, versions: dict[str, str], start: Point, first: Point | None, previous: Point | None, here: Point, **_: Any
-    ) -> None:
-        """Compare the start, and what the steps left alone in the problem; then take the first and last step again."""
+    def _check_start(self, start: Point, here: Point) -> None:
+        """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
         if place := self._difference(start.state, self.start.state):
             raise ValueError(f"it started from another {place}")
         for name, value in dict(start.problem).items():
             if not self._difference(value, here.problem[name]) and self._difference(value, self.start.problem[name]):
                 raise ValueError(f"its problem had another {name}")
-        for step, before, after in (("first", start, first), ("last", previous, here)):
-            if before is None or after is None:  # no step was taken
-                continue
-            self.problem.load_state_dict(before.problem)
-            again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
-            if place := self._difference(after, again):
-                changed = {name: now for name, now in self.versions.items() if now != versions[name]}
-                told = [f"its {name} was {versions[name]}, now it is {now}" for name, now in changed.items()]
-                cause = ", ".join(told) or "other code or data, or steps that do not repeat"
-                raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
+
+    def _check_step(self, step: str, before: Point, after: Point, version: str) -> None:
+        """Take a step again, and compare the bits."""
+        self.problem.load_state_dict(before.problem)
+        again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
+        if place := self._difference(after, again):
+            now = str(torch.__version__)
+            cause = "other code or data, or steps that do not repeat"
+            cause = f"its torch was {version}, now it is {now}" if version != now else cause
+            raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
     def _difference(self, one: Any, other: Any) -> str:
         return difference(pack(one, self.classes), pack(other, self.classes))
 
 
-def pack(value: Any, classes: dict[str, type], learn: bool = False) -> Any:
+def pack(value: Any, classes: Classes, learn: bool = False) -> Any:
     """A nest as what torch.load reads without running code: a tuple as ["tuple", ...], a class as ["module:Name", ...].
 
     Classes are those that are given, or found in a module; with `learn` they are added to those given.
@@ -169,14 +167,14 @@ def pack(value: Any, classes: dict[str, type], learn: bool = False) -> Any:
     name = f"{kind.__module__}:{kind.__qualname__}"
     if learn:
         classes[name] = kind
-    if (is_dataclass(kind) or issubclass(kind, tuple)) and _class(name, classes) is kind:
+    if (is_dataclass(kind) or issubclass(kind, tuple)) and _find_class(name, classes) is kind:
         names = [f.name for f in fields(kind)] if is_dataclass(kind) else value._fields
         return [name, {key: pack(getattr(value, key), classes, learn) for key in names}]
     allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and dataclasses that can be imported"
     raise ValueError(f"a checkpoint cannot hold a {kind.__qualname__} ({value!r}); it can hold {allowed}")
 
 
-def unpack(packed: Any, classes: dict[str, type]) -> Any:
+def unpack(packed: Any, classes: Classes) -> Any:
     """The inverse of `pack`; no method of a class is called."""
     if not isinstance(packed, list):
         return packed
@@ -185,38 +183,36 @@ def unpack(packed: Any, classes: dict[str, type]) -> Any:
         return parts[0].numpy() if kind == "array" else parts[0].numpy()[()]
     if kind in CONTAINERS:
         return CONTAINERS[kind](unpack(part, classes) for part in parts)
-    cls, values = _class(kind, classes), {name: unpack(part, classes) for name, part in parts[0].items()}
-    if not isinstance(cls, type) or not (is_dataclass(cls) or issubclass(cls, tuple)):
+    cls, values = _find_class(kind, classes), {name: unpack(part, classes) for name, part in parts[0].items()}
+    if isinstance(cls, type) and issubclass(cls, tuple):
+        return tuple.__new__(cls, values.values())
+    if not is_dataclass(cls):
         raise ValueError(f"there is no class {kind} here")
-    made = tuple.__new__(cls, values.values()) if issubclass(cls, tuple) else object.__new__(cls)
-    for name, value in {} if issubclass(cls, tuple) else values.items():
+    made = object.__new__(cls)
+    for name, value in values.items():
         object.__setattr__(made, name, value)
     return made
 
 
-def _class(name: str, classes: dict[str, type]) -> Any:
+def _find_class(name: str, classes: Classes) -> Any:
     module, _, path = name.partition(":")
-    thing: Any = sys.modules.get(module)
+    found: Any = sys.modules.get(module)
     for part in path.split("."):
-        thing = vars(thing).get(part) if isinstance(thing, type | type(sys)) else None
-    return classes.get(name, thing)
+        found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
+    return classes.get(name, found)
 
 
 def difference(one: Any, other: Any) -> str:
     """Where two packed nests differ by a bit: the name of the field, or "value"; "" if they do not differ."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        is_alike = one.dtype == other.dtype and one.shape == other.shape
-        return "" if is_alike and (one.numel() == 0 or torch.equal(_bits(one), _bits(other))) else "value"
+        a, b = (z.flatten().contiguous().view(torch.uint8) if z.numel() else z for z in (one, other))
+        return "" if one.dtype == other.dtype and one.shape == other.shape and torch.equal(a, b) else "value"
     if isinstance(one, dict) and isinstance(other, dict) and [*one] == [*other]:
         places = ((name, difference(one[name], other[name])) for name in one)
         return next((name if place == "value" else place for name, place in places if place), "")
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return next(filter(None, map(difference, one, other)), "")
     return "" if type(one) is type(other) and repr(one) == repr(other) else "value"
-
-
-def _bits(tensor: Tensor) -> Tensor:
-    return tensor.contiguous().reshape(-1).view(torch.uint8)
 
 
 def _described(option: Any) -> str:

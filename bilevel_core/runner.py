@@ -320,7 +320,7 @@ class _Execution:
                 state = self.solver.step(self.problem, self.state)
                 self.cpu_seconds, self.wall_seconds = cpu_clock() - cpu, wall_clock() - wall
                 self.counted = calls.copy()  # an interrupted step does not count
-                self.nonfinite = nonfinite_variables(state)
+                self.nonfinite = _nonfinite_variables(state)
                 if self.nonfinite:
                     return
                 self.state, self.previous = state, before
@@ -399,7 +399,7 @@ def _number(name: str, value: Any) -> float:
     return int(plain) if isinstance(plain, Integral) else float(plain)
 
 
-def nonfinite_variables(state: State) -> str:
+def _nonfinite_variables(state: State) -> str:
     """Which of x, y and v are not finite."""
     # A finite x'x + y'v has finite entries, and costs the least; where that overflows, sums decide.
     x, y, v = state.x, state.y, state.v

@@ -275,7 +275,7 @@ def test_same_run_made_anew_is_recognised(path, make):
 def test_another_torch_is_told_if_its_steps_differ(path):
     saved(path, networks())
     found = content(path)
-    found["versions"]["torch"] = "2.9"
+    found["torch"] = "2.9"
     buffer = io.BytesIO()
     torch.save(found, buffer)
     forge(path, buffer.getvalue())
@@ -384,7 +384,7 @@ class Command:
 
 def as_torch(command):
     buffer = io.BytesIO()
-    torch.save({"options": {}, "versions": {}, "content": command}, buffer)
+    torch.save({"options": {}, "torch": "", "content": command}, buffer)
     return buffer.getvalue()
 
 
