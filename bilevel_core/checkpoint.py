@@ -186,7 +186,7 @@ def unpack(packed: Any, classes: Classes) -> Any:
     cls, values = _find_class(kind, classes), {name: unpack(part, classes) for name, part in parts[0].items()}
     if isinstance(cls, type) and issubclass(cls, tuple):
         return tuple.__new__(cls, values.values())
-    if not is_dataclass(cls):
+    if not isinstance(cls, type) or not is_dataclass(cls):
         raise ValueError(f"there is no class {kind} here")
     made = object.__new__(cls)
     for name, value in values.items():

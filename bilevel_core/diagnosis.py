@@ -5,7 +5,6 @@ The rules look at rows and at the two ends of a run, so that a step costs nothin
 
 import math
 from collections.abc import Iterator
-from dataclasses import fields
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,39 +48,30 @@ class Norms(NamedTuple):
 def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. Whether the first column of `evaluate` is a loss is known by its
     name, which then has "loss" or "objective" in it."""
-    solver, state, t = result.solver, result.state, result.state.t
-    options = {f.name for f in fields(solver)}
+    yield from _about_run(result)
+    if result.refit:
+        yield from _about_refit(result, result.refit)
+
+
+def _about_run(result: "Result") -> Iterator[str]:
+    problem, solver, start, state, norms = result.problem, result.solver, result.start, result.state, result.norms
+    options, t, is_enough = vars(solver), state.t, len(norms) > FEWEST_ROWS
     step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in options else "eta_series"}
     if result.nonfinite:
         yield (
             f"the run diverged: {' and '.join(result.nonfinite)} ceased to be finite at step {t + 1}, so a step is too "
             f"large; try a tenth of {' and '.join(step_of[variable] for variable in result.nonfinite)}"
         )
-    elif t >= FEWEST_STEPS:
-        if torch.equal(state.x, result.start.x):
-            yield (
-                f"x never moved in {t} steps, its direction is exactly zero: does the upper loss see x or y, and the "
-                "lower loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the "
-                "method does not look at how y* moves with x)"
-            )
-        yield from _about_norms(result.norms, step_of, solver.value("r_v", t) if "r_v" in options else math.inf)
-        yield from _about_loss(result)
-        yield from _about_saturation(result)
-        delta = solver.value("delta", t) if "delta" in options else None
-        y, v = (median(norms[k] for norms in result.norms[1:]) for k in (1, 2))
-        error = torch.finfo(state.y.dtype).eps * y / (delta * v) if delta and v else 0.0  # y +- delta v are rounded
-        if error > ROUNDING_SHARE:
-            yield (
-                f"delta = {delta:g} is too small for {state.y.dtype}: rounding of y + delta v and y - delta v makes an "
-                f"error of about {error:.1g} of H v; a larger delta{', or float64' * (state.y.dtype == torch.float32)}"
-            )
-    if result.refit:
-        yield from _about_refit(result, result.refit)
-
-
-def _about_norms(norms: tuple[Norms, ...], step_of: dict[str, str], r_v: float) -> Iterator[str]:
+    if result.nonfinite or t < FEWEST_STEPS:
+        return
+    if torch.equal(state.x, start.x):
+        yield (
+            f"x never moved in {t} steps, its direction is exactly zero: does the upper loss see x or y, and the lower "
+            "loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the method does "
+            "not look at how y* moves with x)"
+        )
+    r_v = options.get("r_v", math.inf)
     share = sum(row.v > r_v * (1 - 1e-5) for row in norms[1:]) / len(norms[1:])  # float32 rounds a projected norm
-    is_enough = len(norms) > FEWEST_ROWS
     if is_enough and share > SHARE_ON_SPHERE:
         yield (
             f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
@@ -96,39 +86,8 @@ def _about_norms(norms: tuple[Norms, ...], step_of: dict[str, str], r_v: float) 
                 f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
                 f"{step_of[variable]} is too large for the curvature of g, try a third of it"
             )
-
-
-def _about_loss(result: "Result") -> Iterator[str]:
-    name = next(iter(result.columns), "")
-    if not any(word in name for word in LOSS_WORDS):
-        return
-    numbers, middle = result.history[name].tolist(), max(1, len(result.norms) // 2)
-    first, before, last, low = numbers[0], numbers[middle], numbers[-1], min(numbers)
-    x_half, x_end = result.norms[middle].x, result.norms[-1].x
-    gain = 1 - x_half / x_end if x_end else 0.0
-    if last > first + RISE_SHARE * abs(first):
-        yield (
-            f"{name} ended above its start, {last:.4g} after {first:.4g}: a smaller alpha, a larger beta so that y "
-            "keeps up with x, or a longer run"
-        )
-    elif len(numbers) <= FEWEST_ROWS:
-        return
-    elif last - low > max(LOST_SHARE * (first - low), RISE_SHARE * abs(low)):
-        yield (
-            f"{name} ended at {last:.4g} and had been {low:.4g}: a smaller alpha, or steps that decay; with "
-            f'best="{name}" a run keeps the state where it was lowest'
-        )
-    elif gain > MOVING_SHARE:
-        least = FALL_SHARE * min(abs(before), max(numbers) - low) if gain < STRAIGHT_SHARE else 0.0
-        if before - last > least:
-            yield (
-                f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
-                f"came {gain:.0%} further from x_0; take more steps, or a larger alpha"
-            )
-
-
-def _about_saturation(result: "Result") -> Iterator[str]:
-    problem, start, state = result.problem, result.start, result.state
+    if any(word in name for name in result.columns[:1] for word in LOSS_WORDS):
+        yield from _about_loss(result.columns[0], result.history[result.columns[0]].tolist(), norms)
     furthest = (state.x - start.x).abs().max().item()
     if furthest > SATURATED_ENTRY:
         batch = problem.sample(torch.Generator().manual_seed(0)).lower
@@ -139,10 +98,42 @@ def _about_saturation(result: "Result") -> Iterator[str]:
                 f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all: a "
                 "smaller alpha, or a penalty on x in the upper loss"
             )
+    delta, dtype = solver.value("delta", t) if "delta" in options else None, state.y.dtype
+    y, v = (median(row[k] for row in norms[1:]) for k in (1, 2))
+    error = torch.finfo(dtype).eps * y / (delta * v) if delta and v else 0.0  # y +- delta v are rounded to eps ||y||
+    if error > ROUNDING_SHARE:
+        yield (
+            f"delta = {delta:g} is too small for {dtype}: rounding of y + delta v and y - delta v makes an error of "
+            f"about {error:.1g} of H v; a larger delta{', or float64' * (dtype == torch.float32)}"
+        )
+
+
+def _about_loss(name: str, losses: list[float], norms: tuple[Norms, ...]) -> Iterator[str]:
+    middle = max(1, len(norms) // 2)
+    first, before, last, low = losses[0], losses[middle], losses[-1], min(losses)
+    gain = 1 - norms[middle].x / norms[-1].x if norms[-1].x else 0.0  # in the second half, of the distance from x_0
+    if last > first + RISE_SHARE * abs(first):
+        yield (
+            f"{name} ended above its start, {last:.4g} after {first:.4g}: a smaller alpha, a larger beta so that y "
+            "keeps up with x, or a longer run"
+        )
+    elif len(losses) <= FEWEST_ROWS:
+        return
+    elif last - low > max(LOST_SHARE * (first - low), RISE_SHARE * abs(low)):
+        yield (
+            f"{name} ended at {last:.4g} and had been {low:.4g}: a smaller alpha, or steps that decay; with "
+            f'best="{name}" a run keeps the state where it was lowest'
+        )
+    elif gain > MOVING_SHARE:
+        least = FALL_SHARE * min(abs(before), max(losses) - low) if gain < STRAIGHT_SHARE else 0.0
+        if before - last > least:
+            yield (
+                f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
+                f"came {gain:.0%} further from x_0; take more steps, or a larger alpha"
+            )
 
 
 def _about_refit(result: "Result", refit: Refit) -> Iterator[str]:
-    """Its own warnings, and a sentence if it is worse than the row of the same x."""
     yield from refit.warnings
     row = result.best[1] if result.best else result.history.iloc[-1]
     for name, number in list(refit.numbers.items())[:1]:

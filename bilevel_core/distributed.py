@@ -76,8 +76,8 @@ class Distributed(BilevelProblem):
         return self._mean_loss(self.on_this_rank.lower_at, x, batch)
 
     def _mean_loss(self, at: Callable[..., Callable[[Tensor], Tensor]], x: Tensor, batch: Any) -> Any:
-        loss = at(_copy(x, self), batch)
-        return lambda y: _mean(loss(_copy(y, self)), self)
+        loss = at(_copy_or_mean(x, self, False), batch)
+        return lambda y: _copy_or_mean(loss(_copy_or_mean(y, self, False)), self, True)
 
     def project_x(self, x: Tensor) -> Tensor:
         return self.on_this_rank.project_x(x)
@@ -110,34 +110,20 @@ class Distributed(BilevelProblem):
         return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors, strict=True))
 
 
-class _Copy(Function):
-    """z on every rank."""
+class _CopyOrMean(Function):
+    """z on every rank, or the mean of z over the ranks; the backward pass of each is the other."""
 
     @staticmethod
-    def forward(ctx: Any, z: Tensor, problem: Distributed) -> Tensor:
-        ctx.problem = problem
-        return z.view_as(z)
-
-    @staticmethod
-    def backward(ctx: Any, d: Tensor) -> Any:
-        return _mean(d, ctx.problem), None
-
-
-class _Mean(Function):
-    """The mean over the ranks."""
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, problem: Distributed) -> Tensor:
-        ctx.problem = problem
-        return problem.average(z)[0]
+    def forward(ctx: Any, z: Tensor, problem: Distributed, is_mean: bool) -> Tensor:
+        ctx.problem, ctx.is_mean = problem, is_mean
+        return problem.average(z)[0] if is_mean else z.view_as(z)
 
     @staticmethod
     def backward(ctx: Any, d: Tensor) -> Any:
-        return _copy(d, ctx.problem), None
+        return _copy_or_mean(d, ctx.problem, not ctx.is_mean), None, None
 
 
-_copy: Any = _Copy.apply
-_mean: Any = _Mean.apply
+_copy_or_mean: Any = _CopyOrMean.apply
 
 
 def _check_agreement(what: str, here: object) -> None:

@@ -7,6 +7,7 @@ Data of any kind becomes batches that depend on a generator alone: kept in memor
 import copy
 import inspect
 import math
+import pickle
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -169,21 +170,20 @@ def is_same(one: Any, other: Any) -> bool:
 def reseeded(seed: int) -> Iterator[Callable[[], bool]]:
     """Seed the global generators inside, and leave them as they were; gives a function: were they used inside?"""
 
-    def standing() -> tuple[Any, ...]:
-        numpy: Any = np.random.get_state()
-        return torch.get_rng_state().numpy().tobytes(), numpy[1].tobytes(), numpy[2:], random.getstate()
+    def states() -> bytes:
+        return pickle.dumps((torch.get_rng_state().numpy(), np.random.get_state(), random.getstate()))
 
-    outside = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    before = torch.get_rng_state(), np.random.get_state(), random.getstate()
     torch.default_generator.manual_seed(seed)
     np.random.seed(seed % 2**32)
     random.seed(seed)
-    start = standing()
+    start = states()
     try:
-        yield lambda: standing() != start
+        yield lambda: states() != start
     finally:
-        torch.set_rng_state(outside[0])
-        np.random.set_state(outside[1])
-        random.setstate(outside[2])
+        torch.set_rng_state(before[0])
+        np.random.set_state(before[1])
+        random.setstate(before[2])
 
 
 class Modules(BilevelProblem):
@@ -322,17 +322,17 @@ class Modules(BilevelProblem):
                     f"{[*changed, 'a layer'][0]} is random or remembers earlier batches, but the {level} loss must be "
                     "a function of the weights and the batch; call .eval() on it, or use another layer"
                 )
-            with torch.enable_grad(), suppress(RuntimeError):  # no graph, no backward pass
-                point = x.clone().requires_grad_(), y.clone().requires_grad_()
-                value = loss(*point, batch)
-                calls.clear()
+        calls.clear()
+        with torch.enable_grad(), suppress(RuntimeError):  # no graph, no backward pass
+            point = x.clone().requires_grad_(), y.clone().requires_grad_()
+            value = loss(*point, batch)
+            with register_module_forward_hook(record):
                 torch.autograd.grad(value, point, allow_unused=True)
-            if calls:
-                raise ValueError(
-                    f"{calls[0][0]} is computed again in the backward pass of the {level} loss, as "
-                    "torch.utils.checkpoint does, but x and y are not in it any more; write a BilevelProblem that "
-                    "hands it the weights"
-                )
+        if calls:
+            raise ValueError(
+                f"{calls[0][0]} is computed again in the backward pass of the {level} loss, as torch.utils.checkpoint "
+                "does, but x and y are not in it any more; write a BilevelProblem that hands it the weights"
+            )
         if self._is_sum(self.losses[level == "lower"], x, y, data.batch(batch)):
             raise ValueError(
                 f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples does, "

@@ -45,12 +45,8 @@ def refit(
     goal = torch.finfo(y.dtype).eps ** 0.5 if tolerance is None else tolerance
     if not 0 < goal < 1:
         raise ValueError(f"tolerance is relative to the first gradient and must lie between 0 and 1, got {tolerance}")
-    y = y.detach().clone()
-    g, norm, steps = (
-        lower_loss(problem, x, full_samples(problem).lower, needs_grad_x=False),
-        torch.linalg.vector_norm,
-        max_steps,
-    )
+    y, norm, steps = y.detach().clone(), torch.linalg.vector_norm, max_steps
+    g = lower_loss(problem, x, full_samples(problem).lower, needs_grad_x=False)
     with counting() as calls:
         slope = g.grad_y(y.clone())
         first, anchor = norm(slope).item(), None

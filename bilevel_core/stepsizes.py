@@ -36,16 +36,6 @@ DRAWS = 5  # for a mean and its noise
 INERTIA = 0.8  # of the speed of y and v, kept from step to step
 
 
-def top_eigenvalue(
-    problem: BilevelProblem, x: Tensor, y: Tensor, batch: Any, steps: int = 15, delta: float | None = None
-) -> float:
-    """L, the largest eigenvalue of H on one batch, by power iteration; a plain step of y or v is stable below 2 / L."""
-    u = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype).to(y.device)
-    for _ in range(steps):
-        u = hessian_vector(problem, x, y, normalize(u, dim=0), batch, delta)
-    return _norm(u)
-
-
 class Curvature(NamedTuple):
     """A problem at its start, as `measure` sees it, with means over a few draws."""
 

@@ -6,15 +6,17 @@
 A step of v on a batch is (I - lam H) v + lam grad_y f: it lengthens v where lam times an eigenvalue of H exceeds 2.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.implicit import conjugate_gradients
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, State, method, option
 from bilevel_core.solvers.fmbo import FMBO
-from bilevel_core.stepsizes import top_eigenvalue
 
 BATCHES, RESIDUAL = 20, 1e-3  # enough for two digits of the eigenvalue and of the norm
 
@@ -34,6 +36,16 @@ class CurvatureOfFMBO(FMBO):
         if state.t == self.v_star_at:
             columns["norm_v_star"] = v_star(problem, state.x, state.y).norm().item()
         return columns
+
+
+def top_eigenvalue(
+    problem: BilevelProblem, x: Tensor, y: Tensor, batch: Any, steps: int = 15, delta: float | None = None
+) -> float:
+    """L, the largest eigenvalue of H on one batch, by power iteration; a plain step of y or v is stable below 2 / L."""
+    u = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype).to(y.device)
+    for _ in range(steps):
+        u = hessian_vector(problem, x, y, normalize(u, dim=0), batch, delta)
+    return torch.linalg.vector_norm(u).item()
 
 
 def v_star(problem: BilevelProblem, x: Tensor, y: Tensor) -> Tensor:

@@ -10,18 +10,8 @@ from bilevel_core import hypergradient, run, suggest
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import at
-from bilevel_core.stepsizes import measure, top_eigenvalue
+from bilevel_core.stepsizes import measure
 from core.families import LogCosh, Penalties, minimised
-
-
-@pytest.mark.slow
-def test_top_eigenvalue_is_exact():
-    problem = LogCosh()
-    y, batch = problem.y0, problem.full().lower
-    truth = torch.linalg.eigvalsh(problem.H(problem.x0, y, batch))[-1].item()
-    assert top_eigenvalue(problem, problem.x0, y, batch, steps=200) == pytest.approx(truth, rel=1e-9)
-    assert top_eigenvalue(problem, problem.x0, y, batch, steps=200, delta=1e-5) == pytest.approx(truth, rel=1e-6)
-    assert 0.9 * truth < top_eigenvalue(problem, problem.x0, y, batch) <= truth * (1 + 1e-9)
 
 
 def test_measured_curvature_is_that_of_the_quadratic():
