@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, diagnose, diagnosis, run
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.runner import Result
@@ -56,14 +55,6 @@ def test_v_on_its_sphere_is_told():
     assert "a larger r_v" in sentence
     for precise in (torch.float32, torch.float64):  # float32 rounds the norm of a projected v
         assert len(told(noisy(dtype=precise), FMBO(r_v=0.013))) == 1
-
-
-@pytest.mark.slow
-def test_share_of_rows_on_the_sphere_decides():
-    """v is inside its ball at first, and on its sphere later: too few rows, until the early ones weigh little."""
-    solver = FMBO(r_v=2.0, lam=0.02, eta=1.0, alpha=1e-6)
-    assert ["sphere" in str(told(Quadratic(), solver, steps, rows=50)) for steps in (150, 1000)] == [False, True]
-    assert told(noisy(), FMBO(r_v=0.01), every=100) == ()  # one row is no share
 
 
 @pytest.mark.slow
@@ -235,31 +226,6 @@ def test_closed_forms_raise_no_false_alarm(name, steps):
         left = ((last - best) / (first - best)).item()
         assert all("x is on its way" in sentence for sentence in result.warnings)
         assert (left > 0.02) if result.warnings else (left < 0.1 or steps < diagnosis.FEWEST_STEPS)
-
-
-PAPER = {
-    "FMBO": FMBO(alpha=0.3, beta=0.3, lam=0.3, eta=lambda t: min(1.0, 100 * (1 + t) ** (-2 / 3)), r_v=10.0),
-    "FdeHBO": FdeHBO(alpha=0.008, beta=0.8, lam=0.05, eta=0.9, delta=0.1, r_v=10.0),
-    "SOBA": SOBA(alpha=0.1, beta=0.1, lam=0.1),
-}
-
-
-@pytest.mark.slow  # MNIST
-@pytest.mark.parametrize("name", PAPER)
-def test_paper_settings_raise_no_false_alarm(name):
-    """Neither with FMBO's ball, which v touches now and then, nor where f does not see x; but x may be on its way."""
-    steps = 300 if name == "FMBO" else 120  # its v is at 9.2 of 10 after 120
-    said = told(HyperCleaning(), PAPER[name], steps, every=steps // 10)
-    assert all("x is on its way" in sentence for sentence in said)
-    if name == "FdeHBO":
-        (sentence,) = told(HyperRepresentation(batch_size=64, evaluation_size=200), PAPER[name], 20, every=4)
-        assert "x is on its way" in sentence  # as is right after 20 steps
-
-
-@pytest.mark.slow
-def test_x_that_its_method_cannot_see_is_told():
-    """The control of Chapter 10: f does not depend on the weights, so alternating leaves them where they are."""
-    assert any("x never moved" in s for s in told(HyperCleaning(), SOLVERS["alternating"](), 20, every=10))
 
 
 @pytest.mark.parametrize(("factor", "warned"), [(1.05, False), (1.5, True)])

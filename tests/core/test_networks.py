@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from bilevel_core import FdeHBO, from_modules, hypergradient, networks, objective, run
 from bilevel_core.directions import exact, grad_x
-from bilevel_core.networks import Labelled, Modules, Reader
+from bilevel_core.networks import Labelled, Modules
 from core.runs import quiet, same_history, same_state
 
 
@@ -76,20 +76,6 @@ def test_learned_weights_go_back_into_the_modules(parts, generator):
     with pytest.raises(ValueError, match=r"inner takes 18 numbers \(weight \(3, 5\), bias \(3,\)\), got 17"):
         problem.load(state.x + 1, state.y[1:])
     assert all(map(torch.equal, before, outer.parameters()))  # not half of it
-
-
-def test_tied_weights_are_one_part_of_x(parts, generator):
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.one = nn.Linear(4, 4)
-            self.two = self.one
-
-        def forward(self, inputs):
-            return self.two(torch.tanh(self.one(inputs)))
-
-    problem = from_modules(Tied(), nn.Linear(4, 3), *parts[2:])
-    assert len(problem.start(generator)[0]) == 20
 
 
 QUIET = {
@@ -315,18 +301,6 @@ def test_augmentations_are_drawn_anew(parts):
     assert first.std(0).min() > 0.7
     assert (shift.mean(0) - 1).abs().max() < 4 * (1 + 2 / 12) ** 0.5 / 2000**0.5
     assert torch.equal(batch.inputs, again.inputs)  # the same seed, the same noise
-
-
-def test_rare_augmentation_is_found(parts):
-    """Nothing moves in the first 39 examples."""
-
-    class Rare(Examples):
-        def __getitem__(self, i):
-            inputs, target = super().__getitem__(i)
-            return inputs + torch.randn(4) * (i == 39) if i == 39 else inputs, target
-
-    problem = from_modules(*parts[:3], Rare(parts[3]), parts[4], batch_size=8)
-    assert isinstance(problem.upper_data, Reader)
 
 
 def test_data_with_keep_false_is_read_at_every_draw(parts, generator):
