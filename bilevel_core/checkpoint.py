@@ -90,7 +90,7 @@ class Checkpoint:
         began, buffer = time.monotonic(), io.BytesIO()
         packed = pack(self.latest, self.classes)
         torch.save({"options": self.options, "torch": str(torch.__version__), "content": packed}, buffer)
-        file = FORMAT + sha256(buffer.getvalue()).digest() + buffer.getvalue()
+        file = FORMAT + sha256(buffer.getbuffer()).digest() + buffer.getvalue()
         if not self.was_read_back and (place := difference(packed, pack(self._read(file)[1], self.classes))):
             raise ValueError(f"{self.path} would not be read as it is written: {place} differs")
         write_atomically(self.path, file)

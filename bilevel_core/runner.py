@@ -303,31 +303,33 @@ class _Execution:
         from tqdm.auto import tqdm
 
         unit, total = self.budget.limit
-        unit = {"steps": "steps", "seconds": "s CPU", "gradients": "gradients"}[unit]
-        numbers = "{n:.0f}/{total:.0f} " if unit == "steps" else "{n:.1f}/{total:.1f} "
-        form = "{l_bar}{bar}| " + numbers + unit + " [{elapsed}<{remaining}{postfix}]"
-        name = type(self.solver).__name__
-        return tqdm(total=total, initial=self.spent(), desc=name, disable=not progress, bar_format=form)
+        shown: dict[str, Any] = {"desc": type(self.solver).__name__, "unit": "step", "disable": not progress}
+        if unit != "steps":
+            unit = "s CPU" if unit == "seconds" else unit
+            shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} " + unit + " [{elapsed}<{remaining}{postfix}]"
+        return tqdm(total=total, initial=self.spent(), **shown)
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
         last, amount = self.budget.next_row(self.state.t, self.spent())
+        here = self.point() if self.file else None
         cpu_clock, wall_clock, calls = time.process_time, time.perf_counter, vars(self.calls)
         cpu, wall = cpu_clock() - self.cpu_seconds, wall_clock() - self.wall_seconds
         with counting(self.calls):
             while True:
-                before = self.point() if self.file else None
                 state = self.solver.step(self.problem, self.state)
                 self.cpu_seconds, self.wall_seconds = cpu_clock() - cpu, wall_clock() - wall
                 self.counted = calls.copy()  # an interrupted step does not count
                 self.nonfinite = _nonfinite_variables(state)
                 if self.nonfinite:
                     return
-                self.state, self.previous = state, before
-                if self.file and state.t == 1:
-                    self.first = self.point()
+                self.state, self.previous = state, here
+                if self.file:
+                    here = self.point()
+                    self.first = self.first or here
                 if not bar.disable:
                     bar.update(max(0.0, min(self.spent(), bar.total) - bar.n))
+                if self.file or not bar.disable:  # which are not on the clocks
                     cpu, wall = cpu_clock() - self.cpu_seconds, wall_clock() - self.wall_seconds
                 if state.t >= last or (amount < math.inf and self.spent() >= amount):
                     return
