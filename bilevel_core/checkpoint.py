@@ -74,7 +74,8 @@ class Checkpoint:
 
     def __exit__(self, *error: object) -> None:
         if self.lock.is_locked:
-            Path(self.lock.lock_file).unlink(missing_ok=True)
+            with suppress(OSError):  # Windows keeps a file that is open
+                Path(self.lock.lock_file).unlink()
             self.lock.release()
 
     def keep(self, content: dict[str, Any]) -> None:
