@@ -1,7 +1,7 @@
 """What was tried and left out: `python benchmarks/rejected.py`, writes results/cost/rejected.csv, about a minute.
 
 The directions of FdeHBO at a point of LeNet, with the features compiled, the images in channels_last, the features in
-bfloat16, two threads: each over the plain ones, and how far its answer is. Pooling by slices that torch differentiates.
+bfloat16, two threads: each over the plain ones, and how far its answer is.
 FMBO's directions on hyper-cleaning as a traced graph. A step with ten million unknowns when malloc may not map memory.
 And a product that torch's compiler gets wrong. Threads are compared by the clock on the wall, all else by CPU time.
 """
@@ -19,10 +19,8 @@ from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import floors
-import overheads
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
-from bilevel_book.mnist.hyper_representation import lenet
-from bilevel_core.directions import Directions, Point, exact_at, finite_difference
+from bilevel_core.directions import Directions, Point, exact, finite_difference
 from bilevel_core.problem import Samples
 from clock import ROOT, machine, side_by_side
 from table import HEADER, Row, line, store
@@ -92,25 +90,6 @@ def on_lenet(rounds: int = 9) -> Iterator[Row]:
     yield Row.ratio(PART, "two threads, wall clock", wall["two"], "one thread", wall["one"])
 
 
-class SlicedPool(nn.Module):
-    """The largest of each 2 x 2 square by three elementwise maxima, differentiated by torch."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        rows = torch.maximum(images[..., ::2, :], images[..., 1::2, :])
-        return torch.maximum(rows[..., ::2], rows[..., 1::2])
-
-
-def plain_slices() -> nn.Sequential:
-    features, head = lenet()
-    layers = (SlicedPool() if type(layer).__name__ == "Pool" else layer for layer in features)
-    return nn.Sequential(nn.Sequential(*layers), head)
-
-
-def pooling(rounds: int = 25) -> Iterator[Row]:
-    ours = overheads.seeded(lambda: nn.Sequential(*lenet()))
-    return overheads.passes({"this book's": ours, "plain slices": overheads.seeded(plain_slices)}, rounds)
-
-
 def traced(rounds: int = 200) -> Iterator[Row]:
     """FMBO's directions at two points of hyper-cleaning, as they are and as a traced graph, over bare products."""
     problem, generator = HyperCleaning(), torch.Generator().manual_seed(0)
@@ -118,7 +97,7 @@ def traced(rounds: int = 200) -> Iterator[Row]:
     samples = problem.sample(generator)
 
     def directions(a: Point, b: Point, samples: Samples) -> list[Directions]:
-        return exact_at(problem, [a, b], samples)
+        return [exact(problem, *a, samples), exact(problem, *b, samples)]
 
     graph = make_fx(directions)(*points, samples)
     for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
@@ -127,7 +106,7 @@ def traced(rounds: int = 200) -> Iterator[Row]:
     graph.recompile()
     replay = torch.inference_mode()(graph.forward)
     calls = {
-        "two points in one graph": lambda: directions(*points, samples),
+        "two points": lambda: directions(*points, samples),
         "traced by make_fx": lambda: replay(*points, samples),
         "bare": lambda: [floors.bare_products(problem, p.y, p.v, samples) for p in points],
     }
@@ -193,7 +172,7 @@ def main() -> None:
     torch.set_num_threads(1)
     print(HEADER)
     rows = []
-    for measure in (pooling, traced, on_lenet, allocator, compiler):
+    for measure in (traced, on_lenet, allocator, compiler):
         for row in measure():
             print(line(row), flush=True)
             rows.append(row)

@@ -80,7 +80,7 @@ def finite_difference(
     return Directions(d_y, -(minus_up + minus_down) - f_y, d_x)
 
 
-def directions(
+def compute_directions(
     problem: BilevelProblem,
     x: Tensor,
     y: Tensor,

@@ -82,6 +82,6 @@ def theorem(
     return {name: Power(c, w) for name, c in steps.items()} | {"eta": Power(c_eta, w - 1, 2 / 3, cap=1.0)}
 
 
-def at(rate: Rate, t: int) -> float:
+def value_at(rate: Rate, t: int) -> float:
     """The value of a float or a schedule at time t."""
     return rate(t) if callable(rate) else rate

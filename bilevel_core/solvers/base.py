@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
-from bilevel_core.directions import Directions, ThreeSamples, directions, grad_y
+from bilevel_core.directions import Directions, ThreeSamples, compute_directions, grad_y
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
 from bilevel_core.schedules import Rate, Rule, Step
 
@@ -197,7 +197,7 @@ class SingleLoop(Solver[S]):
         self, problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples | ThreeSamples, t: int
     ) -> Directions:
         """(d_y, d_v, d_x) at (x, y, v), with the products that `delta` asks for."""
-        return directions(problem, x, y, v, samples, self.value("delta", t))
+        return compute_directions(problem, x, y, v, samples, self.value("delta", t))
 
 
 def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False) -> Samples:

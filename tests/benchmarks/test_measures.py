@@ -10,7 +10,6 @@ from torch import nn
 import memory
 import overheads
 import peers
-import rejected
 import scaling
 from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core.directions import finite_difference
@@ -29,7 +28,6 @@ def test_plain_lenet_is_the_network_of_the_problem():
     ours, usual = overheads.seeded(lambda: nn.Sequential(*lenet())), overheads.seeded(overheads.plain_lenet)
     images = torch.rand(3, 1, 32, 32)
     torch.testing.assert_close(ours(images), usual(images))
-    torch.testing.assert_close(ours(images), overheads.seeded(rejected.plain_slices)(images), rtol=0, atol=0)
 
 
 @pytest.mark.slow

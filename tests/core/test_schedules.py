@@ -1,11 +1,11 @@
 import pytest
 
-from bilevel_core.schedules import Power, Steps, at, theorem
+from bilevel_core.schedules import Power, Steps, theorem, value_at
 
 
 def test_values():
-    assert at(0.3, 7) == 0.3
-    assert at(lambda t: 1 / (1 + t), 3) == 0.25
+    assert value_at(0.3, 7) == 0.3
+    assert value_at(lambda t: 1 / (1 + t), 3) == 0.25
     assert Power(2.0, w=8)(0) == pytest.approx(1.0)
     assert Power(2.0, w=8)(19) == pytest.approx(2 / 3)
     assert Power(2.0, w=8, p=2 / 3)(19) == pytest.approx(2 / 9)

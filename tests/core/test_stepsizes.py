@@ -9,7 +9,7 @@ from bilevel_book.methods import SOLVERS
 from bilevel_core import hypergradient, run, suggest
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.schedules import at
+from bilevel_core.schedules import value_at
 from bilevel_core.stepsizes import measure
 from core.families import LogCosh, Penalties, minimised
 
@@ -79,8 +79,8 @@ def test_steps_follow_the_scale_of_the_lower_level(name, scale):
 
     here, there = (suggest(P(), SOLVERS[name]).options for P in (Quadratic, Scaled))
     for key in {"beta", "lam", "eta_series"} & here.keys():
-        assert at(there[key], 0) == pytest.approx(at(here[key], 0) / scale, rel=0.05), key
-    assert at(there["alpha"], 0) == pytest.approx(at(here["alpha"], 0), rel=0.1)
+        assert value_at(there[key], 0) == pytest.approx(value_at(here[key], 0) / scale, rel=0.05), key
+    assert value_at(there["alpha"], 0) == pytest.approx(value_at(here["alpha"], 0), rel=0.1)
     problem = Scaled()
     end = run(problem, suggest(problem, SOLVERS[name]).solver, steps=200, progress=False).state
     best, first = problem.objective(problem.minimiser), problem.objective(problem.x0)

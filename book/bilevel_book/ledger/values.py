@@ -94,4 +94,4 @@ def without_momentum(method: str, cleaning: pd.DataFrame) -> str:
 def steps_without_momentum(method: str) -> int:
     """The t at which the eta of a method in hyper-cleaning first falls below 1."""
     eta = paper_settings(CLEANING, method)["eta"]
-    return next(t for t in range(10**6) if at(eta, t) < 1)
+    return next(t for t in range(10**6) if value_at(eta, t) < 1)
