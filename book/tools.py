@@ -5,7 +5,7 @@ python book/tools.py cover                  draws the cover, and the picture of 
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
 python book/tools.py student                writes the chapters without solutions into _build/student
-python book/tools.py instructor             executes and renders the solutions of homework into _build/instructor
+python book/tools.py instructor             executes the solutions of homework into _build/instructor
 python book/tools.py slides                 makes slides of two chapters in _build/slides
 python book/tools.py pdf                    prints the built pages into _build/html/pdf
 python book/tools.py licences               writes LICENCES.md: what is shipped and what is pinned, with its licence

@@ -58,44 +58,19 @@ class Quiz:
 
 def quiz(chapter: str, folder: Path = QUIZZES) -> Quiz:
     """The quiz of a chapter, by its two digits."""
-    file = folder / f"{chapter}.toml"
-    if not file.is_file():
-        known = ", ".join(sorted(path.stem for path in folder.glob("*.toml")))
-        raise ValueError(f"there is no quiz {chapter!r}; there are: {known or 'none'}")
-    try:
-        given = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file.name} is not TOML: {error}") from None
-    _hold(given, file.name, question=list)
-    questions = (_question(row, f"{file.name}, question {k}") for k, row in enumerate(given["question"], 1))
-    return Quiz(chapter, tuple(questions))
+    rows = tomllib.loads((folder / f"{chapter}.toml").read_text(encoding="utf-8"))["question"]
+    return Quiz(chapter, tuple(_question(row, f"{chapter}.toml, question {k}") for k, row in enumerate(rows, 1)))
 
 
 def _question(row: dict[str, Any], where: str) -> Question:
-    _hold(row, where, ask=str, answers=list)
-    answers = tuple(_answer(one, f"{where}, answer {k}") for k, one in enumerate(row["answers"], 1))
+    answers = tuple(Answer(**answer) for answer in row["answers"])
     right = sum(answer.right for answer in answers)
     if right != 1 or len(answers) < 2:
         raise ValueError(f"{where} has {len(answers)} answers, {right} of them right; give two or more, one right")
+    for text in (row["ask"], *(text for answer in answers for text in (answer.text, answer.why))):
+        if text.count("$") % 2 or text.count("`") % 2:
+            raise ValueError(f"{where}: a $ or a ` opens that nothing closes: {text!r}")
     return Question(row["ask"], tuple(sorted(answers, key=lambda answer: answer.text)))  # the place says nothing
-
-
-def _answer(row: dict[str, Any], where: str) -> Answer:
-    _hold(row, where, text=str, why=str, **({"right": bool} if "right" in row else {}))
-    return Answer(**row)
-
-
-def _hold(row: Any, where: str, **kinds: type) -> None:
-    """A table with these keys, not empty, and no others."""
-    names = ", ".join(f"{name} ({kind.__name__})" for name, kind in kinds.items())
-    if not isinstance(row, dict) or set(row) != set(kinds):
-        found = ", ".join(row) if isinstance(row, dict) else repr(row)
-        raise ValueError(f"{where} has {found or 'nothing'}; give {names}")
-    for name, kind in kinds.items():
-        if not isinstance(row[name], kind) or row[name] in ("", []):
-            raise ValueError(f"{where}: {name} is {row[name]!r}; give a {kind.__name__} that is not empty")
-        if isinstance(row[name], str) and (row[name].count("$") % 2 or row[name].count("`") % 2):
-            raise ValueError(f"{where}: in {name} a $ or a ` opens that nothing closes: {row[name]!r}")
 
 
 def _form(question: Question, name: str) -> str:

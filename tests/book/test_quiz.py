@@ -42,9 +42,7 @@ def test_maths_and_code_are_marked_and_the_rest_escaped(tmp_path):
     ("before", "after", "message"),
     [
         ("right = true, ", "", "01.toml, question 1 has 2 answers, 0 of them right; give two or more, one right"),
-        (', why = "It is `g`."', "", r"question 1, answer 2 has text; give text \(str\), why \(str\)"),
-        ("$y^*$", "$y^*", "answer 1: in text a \\$ or a ` opens that nothing closes"),
-        ("ask = ", "ask  ", "01.toml is not TOML: .*line 3"),
+        ("$y^*$", "$y^*", "01.toml, question 1: a \\$ or a ` opens that nothing closes"),
     ],
 )
 def test_invalid_file_raises(tmp_path, before, after, message):
