@@ -92,26 +92,16 @@ def _uneven(places: Any) -> float:
     return float(steps.max() / steps.min())
 
 
-def explore(
-    draw: Callable[..., Figure], alt: Callable[..., str], title: Callable[..., str], **sliders: Slider
-) -> "Explore":
+class Explore:
     """A picture with one or two sliders, each named like an argument of `draw`.
 
     `alt` and `title` take the same arguments: the first describes the picture to those who do not see it, the second
-    says in a sentence what there is to see at this place.
+    says in a sentence what there is to see at this place. A place is a tuple of positions, one for each slider, among
+    its live values.
     """
-    return Explore(draw, alt, title, sliders)
-
-
-class Explore:
-    """See `explore`. A place is a tuple of positions, one for each slider, among its live values."""
 
     def __init__(
-        self,
-        draw: Callable[..., Figure],
-        alt: Callable[..., str],
-        title: Callable[..., str],
-        sliders: dict[str, Slider],
+        self, draw: Callable[..., Figure], alt: Callable[..., str], title: Callable[..., str], **sliders: Slider
     ):
         if not 1 <= len(sliders) <= 2 or not all(isinstance(slider, Slider) for slider in sliders.values()):
             raise ValueError(
@@ -202,6 +192,9 @@ class Explore:
                 if _alike(self.picture(self.first), start):
                     return {"start": start} | json.loads(data[1])
         return None
+
+
+explore = Explore  # as a chapter calls it
 
 
 def _stored_outputs() -> Iterable[str]:

@@ -16,9 +16,8 @@ PASSES = {"features": SKY, "through": BLUE, "head gradients": ORANGE, "head prod
 def over_floor(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """The ratio of each method to its floor, a panel for each problem; upright marks are goals, hollow ones miss."""
     with house_style():
-        height = sum(0.27 * len(table) + 1.1 for table in tables.values())
-        figure, axes = panels(len(tables), height=height, squeeze=False)
-        for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
+        figure, axes = _panel_for_each(tables)
+        for ax, (title, table) in zip(axes, tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 _dot(ax, row.value, place, row.case, hollow=row.met == "NO")
             ax.plot(table.at_most, range(len(table)), "|", color=BLACK, markersize=13, markeredgewidth=2)
@@ -32,9 +31,8 @@ def over_floor(tables: Mapping[str, pd.DataFrame]) -> Figure:
 def step_and_call(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Milliseconds of a step (dots) and of one of its calls, gradients and products alike (crosses)."""
     with house_style():
-        height = sum(0.27 * len(table) + 1.1 for table in tables.values())
-        figure, axes = panels(len(tables), height=height, squeeze=False)
-        for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
+        figure, axes = _panel_for_each(tables)
+        for ax, (title, table) in zip(axes, tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 ax.plot([row.each, row.ms], [place, place], color=look(row.case).color, alpha=0.35, linewidth=3)
                 _dot(ax, row.ms, place, row.case)
@@ -122,6 +120,12 @@ def rejected(table: pd.DataFrame) -> Figure:
 
 
 _COLOURS = (BLUE, ORANGE, PURPLE)
+
+
+def _panel_for_each(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, Sequence[Axes]]:
+    """Stacked panels, each as high as its table has rows."""
+    figure, axes = panels(len(tables), height=sum(0.27 * len(table) + 1.1 for table in tables.values()), squeeze=False)
+    return figure, axes[:, 0]
 
 
 def _dot(ax: Axes, value: float, place: int, label: str, hollow: bool = False) -> None:
