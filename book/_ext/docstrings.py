@@ -123,7 +123,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
         return (signature_of(thing), "") if what in ("function", "method", "class") else ("", "")
 
     def skip(app, what, name, thing, skipped, options):
-        return True if (thing.__doc__ or "").startswith("Alias for field number") else None  # a NamedTuple's own words
+        of_a_tuple = (thing.__doc__ or "").startswith("Alias for field number")  # a NamedTuple's own words
+        return True if of_a_tuple or name == "state_type" else None
 
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", docstring)
