@@ -14,7 +14,7 @@ from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning
 from bilevel_book.stored import SIZE
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Power, Steps, at
+from bilevel_core.schedules import Power, Steps
 from bilevel_core.solvers import FMBO
 
 IMAGES = {"lower": hyper_cleaning.LOWER, "upper": hyper_cleaning.UPPER}

@@ -18,21 +18,8 @@ from torch import Generator, Tensor
 from bilevel_core.directions import hessian_vector
 from bilevel_core.losses import Loss, losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import (
-    COUNT,
-    POSITIVE,
-    STEP,
-    SWITCH,
-    UNIT,
-    Solver,
-    State,
-    draw,
-    lower_batches,
-    method,
-    option,
-    recursive_momentum,
-)  # fmt: skip
+from bilevel_core.schedules import Power, Step
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
 def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], gamma: float) -> Tensor:
@@ -106,35 +93,3 @@ class PairSolver(Solver[PairState]):
     def init_memory(self, state: State) -> PairState:
         zero = Pair(torch.zeros_like(state.x), torch.zeros_like(state.y))
         return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)
-
-
-@method
-class PairMomentum(PairSolver):
-    """Recursive momentum on d = (G, grad_y g), where G is the surrogate with a v of its own at every point."""
-
-    alpha: Step = option(Power(0.2), STEP, "step of x")
-    beta: Step = option(Power(0.5), STEP, "step of y")
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
-    eta_series: float = option(0.3, POSITIVE, "gamma of the factors I - gamma H, below 2 / L")
-
-    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
-        here, eta, factors = Pair(state.x, state.y), self.momentum_weight(state.t), self.factors(generator)
-        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, factors))
-
-        def estimate(at: Pair) -> tuple[Pair, Tensor]:
-            f, g = losses(problem, at.x, samples)
-            G, v = surrogate(f, g, at.y, lambda r: self.solve(problem, at, r, batches))
-            return Pair(G, g.grad_y(at.y)), v
-
-        h, v = estimate(here)
-        if eta < 1:
-            h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
-        return self.move(problem, state, x=h.x, y=h.y).replace(v=v, before=here, h=h)
-
-    @abstractmethod
-    def factors(self, generator: Generator) -> int:
-        """How many factors I - gamma H this step takes."""
-
-    @abstractmethod
-    def solve(self, problem: BilevelProblem, at: Pair, r: Tensor, batches: list[Any]) -> Tensor:
-        """The v near H^-1 r at a point, with a factor for each batch."""

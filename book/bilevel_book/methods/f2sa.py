@@ -30,17 +30,9 @@ class F2SAState(State):
     z: Tensor
 
 
-def penalty_suggestions(common: Suggestions, m: Curvature) -> Suggestions:
-    """For a method that minimises f + ell g over y: its multiplier ell, and the step of y that it allows."""
-    multiplier = min(10.0, max(1.0, 5 * m.ratio))
-    curvature = 2 * m.L * (multiplier + m.ratio)
-    beta = 1 / curvature if curvature else math.inf, "1 / (2 L (multiplier + ratio))"
-    return common | {"multiplier": (multiplier, "5 ratio, from 1 to 10"), "beta": beta}
-
-
 @method
 class Penalty(Solver[F2SAState]):
-    """A method with a penalty ell g, whose z follows y*."""
+    """A method that minimises f + ell g over y, and whose z follows y*."""
 
     state_type = F2SAState
 
@@ -54,7 +46,11 @@ class Penalty(Solver[F2SAState]):
 
     @classmethod
     def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
-        return penalty_suggestions(common, m)
+        """The multiplier, and the step of y that it allows."""
+        multiplier = min(10.0, max(1.0, 5 * m.ratio))
+        curvature = 2 * m.L * (multiplier + m.ratio)
+        beta = 1 / curvature if curvature else math.inf, "1 / (2 L (multiplier + ratio))"
+        return common | {"multiplier": (multiplier, "5 ratio, from 1 to 10"), "beta": beta}
 
 
 @method

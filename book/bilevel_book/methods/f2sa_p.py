@@ -21,12 +21,11 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from bilevel_book.methods.f2sa import penalty_suggestions
+from bilevel_book.methods.f2sa import Penalty
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, method, option
-from bilevel_core.stepsizes import Curvature
+from bilevel_core.solvers.base import COUNT, STEP, Solver, State, draw, method, option
 
 
 def nodes(p: int) -> list[int]:
@@ -50,6 +49,7 @@ class F2SAPState(State):
 @method
 class F2SAP(Solver[F2SAPState]):
     state_type = F2SAPState
+    suggestions = Penalty.suggestions
 
     alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
     beta: Step = option(Power(0.05, p=1 / 2), STEP, "step of every y_j")
@@ -59,10 +59,6 @@ class F2SAP(Solver[F2SAPState]):
 
     def init_memory(self, state: State) -> F2SAPState:
         return F2SAPState(**vars(state), rows=state.y.repeat(len(nodes(self.p)), 1))
-
-    @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
-        return penalty_suggestions(common, m)
 
     def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
         x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)

@@ -19,12 +19,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_book.methods.f2sa import penalty_suggestions
+from bilevel_book.methods.f2sa import Penalty
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import STEP, UNIT, Solver, State, Suggestions, draw, method, option, recursive_momentum
-from bilevel_core.stepsizes import Curvature
+from bilevel_core.solvers.base import STEP, UNIT, Solver, State, draw, method, option, recursive_momentum
 
 
 class Triple(NamedTuple):
@@ -63,6 +62,7 @@ class F3SAState(State):
 @method
 class F3SA(Solver[F3SAState]):
     state_type = F3SAState
+    suggestions = Penalty.suggestions
 
     alpha: Step = option(Power(0.1), STEP, "step of x")
     beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
@@ -74,10 +74,6 @@ class F3SA(Solver[F3SAState]):
         zero_y, zero_x = torch.zeros_like(state.y), torch.zeros_like(state.x)
         before, h_y, h_x = Triple(state.x, state.y, state.y), InY(zero_y, zero_y, zero_y), InX(zero_x, zero_x)
         return F3SAState(**vars(state), z=state.y, before=before, h_y=h_y, h_x=h_x)
-
-    @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
-        return penalty_suggestions(common, m)
 
     def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
         here, before = Triple(state.x, state.y, state.z), state.before

@@ -22,8 +22,7 @@ from torch import Generator
 from bilevel_book.methods.f2sa import F2SAState, Penalty
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import POSITIVE, Suggestions, draw, method, option
-from bilevel_core.stepsizes import Curvature
+from bilevel_core.solvers.base import POSITIVE, draw, method, option
 
 
 @method
@@ -31,7 +30,7 @@ class MEHA(Penalty):
     width: float = option(2.0, POSITIVE, "how far from y the envelope looks")
 
     @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+    def suggestions(cls, common, m):
         return super().suggestions(common, m) | {"width": (1 / m.L if m.L else math.inf, "1 / L")}
 
     def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:

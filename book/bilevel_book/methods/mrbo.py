@@ -11,13 +11,58 @@ at t = 0). The paper lets the momentum weights of x and y differ; here they are 
 at every step and moves y twice; this follows the paper.
 """
 
+from abc import abstractmethod
 from typing import Any
 
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairMomentum, neumann
+from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
+from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import COUNT, method, option
+from bilevel_core.schedules import Power, Rate, Step
+from bilevel_core.solvers.base import (
+    COUNT,
+    POSITIVE,
+    STEP,
+    UNIT,
+    draw,
+    lower_batches,
+    method,
+    option,
+    recursive_momentum,
+)
+
+
+@method
+class PairMomentum(PairSolver):
+    """Recursive momentum on d = (G, grad_y g), where G is the surrogate with a v of its own at every point."""
+
+    alpha: Step = option(Power(0.2), STEP, "step of x")
+    beta: Step = option(Power(0.5), STEP, "step of y")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    eta_series: float = option(0.3, POSITIVE, "gamma of the factors I - gamma H, below 2 / L")
+
+    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
+        here, eta, factors = Pair(state.x, state.y), self.momentum_weight(state.t), self.factors(generator)
+        samples, batches = draw(problem, generator), list(lower_batches(problem, generator, factors))
+
+        def estimate(at: Pair) -> tuple[Pair, Tensor]:
+            f, g = losses(problem, at.x, samples)
+            G, v = surrogate(f, g, at.y, lambda r: self.solve(problem, at, r, batches))
+            return Pair(G, g.grad_y(at.y)), v
+
+        h, v = estimate(here)
+        if eta < 1:
+            h = recursive_momentum(h, state.h, estimate(state.before)[0], eta)
+        return self.move(problem, state, x=h.x, y=h.y).replace(v=v, before=here, h=h)
+
+    @abstractmethod
+    def factors(self, generator: Generator) -> int:
+        """How many factors I - gamma H this step takes."""
+
+    @abstractmethod
+    def solve(self, problem: BilevelProblem, at: Pair, r: Tensor, batches: list[Any]) -> Tensor:
+        """The v near H^-1 r at a point, with a factor for each batch."""
 
 
 @method

@@ -29,20 +29,8 @@ from bilevel_core.directions import grad_y
 from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Rule, Step
-from bilevel_core.solvers.base import (
-    COUNT,
-    STEP,
-    SWITCH,
-    Solver,
-    State,
-    Suggestions,
-    draw,
-    lower_batches,
-    method,
-    option,
-)
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
 from bilevel_core.solvers.rules import Adam
-from bilevel_core.stepsizes import Curvature
 
 
 @method
@@ -67,7 +55,7 @@ class PZOBO(Solver[State]):
         return step if step is None or isinstance(step, Rule) or not self.released else Adam(step)
 
     @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+    def suggestions(cls, common, m):
         """Q is a number of directions here, and the variance grows with the dimension of x."""
         Q, (alpha, why) = cls.Q, common["alpha"]
         return common | {

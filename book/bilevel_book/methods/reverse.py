@@ -26,19 +26,7 @@ from bilevel_core.directions import derivatives, grad_y
 from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem, check_scalar
 from bilevel_core.schedules import Power, Rule, Step
-from bilevel_core.solvers.base import (
-    COUNT,
-    STEP,
-    SWITCH,
-    Solver,
-    State,
-    Suggestions,
-    draw,
-    lower_batches,
-    method,
-    option,
-)
-from bilevel_core.stepsizes import Curvature
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
 
 
 @method
@@ -58,7 +46,7 @@ class Reverse(Solver[State]):
             raise ValueError(f"Reverse: recompute = True needs a number or a schedule for beta, got {self.beta}")
 
     @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+    def suggestions(cls, common, m):
         return common | {"inner": common["K"]}  # a step that is not differentiated is lost
 
     def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:

@@ -25,9 +25,8 @@ from bilevel_book.methods.estimates import Pair
 from bilevel_core.directions import project
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, Suggestions, method, option
+from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, method, option
 from bilevel_core.solvers.fmbo import check_in_ball
-from bilevel_core.stepsizes import Curvature
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class SGHA(SingleLoop[SGHAState]):
         return SGHAState(**vars(state), slow=Pair(state.x, state.y))
 
     @classmethod
-    def suggestions(cls, common: Suggestions, m: Curvature) -> Suggestions:
+    def suggestions(cls, common, m):
         """The saddle is stable for lam L^2 < hold, and x for alpha hold < 2."""
         step = common["lam"][0]
         held = min(common["alpha"], (step, "1 / (2 hold)"))

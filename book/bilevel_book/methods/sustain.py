@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairMomentum, truncated
+from bilevel_book.methods.estimates import Pair, truncated
+from bilevel_book.methods.mrbo import PairMomentum
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, STEP, method, option

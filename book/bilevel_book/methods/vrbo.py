@@ -39,17 +39,12 @@ class VRBO(PairSolver):
         def estimates(*points: Pair) -> list[tuple[Pair, Tensor]]:
             """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
             samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
-            at_x = {
-                id(x): (
-                    *losses(problem, x, samples),
-                    [lower_loss(problem, x, each, needs_grad_x=False) for each in batches],
-                )
-                for x, _ in points
-            }
+            at_x = {id(x): losses(problem, x, samples) for x, _ in points}
+            factors = {id(x): [lower_loss(problem, x, each, needs_grad_x=False) for each in batches] for x, _ in points}
 
             def estimate(x: Tensor, y: Tensor) -> tuple[Pair, Tensor]:
-                f, g, factors = at_x[id(x)]
-                G, v = surrogate(f, g, y, lambda r: neumann(problem, x, y, r, factors, self.eta_series))
+                f, g = at_x[id(x)]
+                G, v = surrogate(f, g, y, lambda r: neumann(problem, x, y, r, factors[id(x)], self.eta_series))
                 return Pair(G, g.grad_y(y)), v
 
             return [estimate(*point) for point in points]
