@@ -6,11 +6,10 @@ costs eps^-e in the first costs eps^-(e/2) in the second, since there eps stands
 
 import re
 import tomllib
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -40,13 +39,8 @@ class Setting(NamedTuple):
 @cache
 def settings() -> tuple[Setting, ...]:
     """Every setting of `complexity.toml`, in its order."""
-    return tuple(_settings(tomllib.loads(FILE.read_text(encoding="utf-8"))["setting"]))
-
-
-def _settings(rows: list[dict[str, Any]]) -> Iterator[Setting]:
-    for row in rows:
-        methods = tuple(Method(m["name"], m["upper"], m["from"], m["read"]) for m in row["methods"])
-        yield Setting(row["oracle"], row["assumes"], row["lower"], row["lower_from"], row["read"], methods)
+    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["setting"]
+    return tuple(Setting(**row | {"methods": tuple(Method(**method) for method in row["methods"])}) for row in rows)
 
 
 def exponent(words: str, p: int | None = None) -> float:

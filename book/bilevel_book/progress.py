@@ -1,15 +1,21 @@
 """A progress bar for cells that take a while."""
 
+import os
 import time
 from collections.abc import Collection, Iterator
 from typing import TypeVar
 
+from IPython.core.getipython import get_ipython
 from IPython.display import HTML, clear_output, display
 
-from bilevel_book.home import notebook_file
-
 T = TypeVar("T")
-PATIENCE, PERIOD = 1.0, 0.5  # seconds before the bar is shown, and between two of its moves
+SECONDS_BEFORE, SECONDS_BETWEEN = 1.0, 0.5  # before the bar is shown, and between two of its moves
+
+
+def notebook_file() -> str:
+    """The file of the running notebook, as JupyterLab and VS Code tell it; nothing where nobody looks, as in tests."""
+    shell = get_ipython()
+    return os.environ.get("JPY_SESSION_NAME") or (shell.user_ns.get("__vsc_ipynb_file__", "") if shell else "")
 
 
 def watch(items: Collection[T]) -> Iterator[T]:
@@ -17,13 +23,13 @@ def watch(items: Collection[T]) -> Iterator[T]:
 
     Use it before a cell prints: the bar clears the outputs of its cell when it goes.
     """
-    due, shown, looking = time.monotonic() + PATIENCE, False, bool(notebook_file())
+    due, shown, looking = time.monotonic() + SECONDS_BEFORE, False, bool(notebook_file())
     for done, item in enumerate(items):
         if looking and time.monotonic() > due:
             clear_output(wait=True)
             words = f"{done} of {len(items)}"
             display(HTML(f'<progress value="{done}" max="{len(items)}">{words}</progress> {words}'))
-            due, shown = time.monotonic() + PERIOD, True
+            due, shown = time.monotonic() + SECONDS_BETWEEN, True
         yield item
     if shown:
         clear_output()

@@ -30,7 +30,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageFilter
 
-from bilevel_book.home import notebook_file
+from bilevel_book.progress import notebook_file
 
 LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
 TARGET = "bilevel_book.sliders"

@@ -140,7 +140,7 @@ def test_the_pages_show_every_section_once(choices):
     assert all(render.badge(verdict) in (BOOK / "claims.md").read_text() for verdict in Verdict)
 
 
-HELPERS = {"formula", "steps_without_momentum", "compared", "in_words", "_mean", "lines", "against_main", "ends"}
+HELPERS = {"formula", "steps_without_momentum", "compared", "in_words", "_mean", "changes", "ends"}
 
 
 def functions_of(module):

@@ -277,10 +277,10 @@ def test_a_sentence_has_the_worst_verdict_of_its_rivals():
 def test_invalid_sentences_and_tables_raise():
     table = runs("A", *settling(1, 1))
     for changed, says in [
-        ({"measure": "better"}, "no measure 'better'"), ({"levels": (1.0,)}, "levels"),
+        ({"measure": "better"}, "measure must be one of faster, lower"), ({"levels": (1.0,)}, "levels"),
         ({"measure": "faster"}, "levels"), ({"rivals": ()}, "give rivals"), ({"rivals": ("A",)}, "other than A"),
         ({"untestable": {"C": "why"}}, "among them"), ({"contains": ("C",)}, "among them"),
-        ({"means": "faster"}, "means ahead, alike or differs"),
+        ({"means": "faster"}, "means must be one of ahead, alike"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=says):
             replace(LOWER, **changed)

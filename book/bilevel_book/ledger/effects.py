@@ -18,6 +18,7 @@ from bilevel_book.verdicts.measures import curves, lower
 from bilevel_book.verdicts.paired import against
 
 Lines = tuple[str, ...]
+METRICS = {REPRESENTATION: "upper_loss", CLEANING: "train_loss"}
 UNITS = {"step": "steps", "seconds": "s"}
 
 
@@ -48,18 +49,15 @@ def _mean(row: np.ndarray) -> str:
     return f"diverged on {gone} of {len(row)}" if gone else f"{row.mean():.3f}"
 
 
-def lines(unchanged: pd.DataFrame, others: dict[str, pd.DataFrame], column: str, axis: str) -> Lines:
-    """Each of the others, by the name it is shown by."""
-    metric = column.replace("_", " ")
-    return tuple(f"{name}: {metric} {compared(other, unchanged, column, axis)}" for name, other in others.items())
-
-
-def against_main(
-    table: pd.DataFrame, experiment: str, method: str, group: str, labels: list[str], column: str
+def changes(
+    table: pd.DataFrame, experiment: str, base: tuple[str, str], others: dict[str, tuple[str, str]], axis: str
 ) -> Lines:
-    """Labels of a group, each against a method in the main comparison, at the same second."""
-    others = {name: select(table, experiment, group, name) for name in labels}
-    return lines(select(table, experiment, "main", method), others, column, "seconds")
+    """A line for each of the others, (group, label) by the name it is shown by, against the base."""
+    column, unchanged = METRICS[experiment], select(table, experiment, *base)
+    return tuple(
+        f"{name}: {column.replace('_', ' ')} {compared(select(table, experiment, *other), unchanged, column, axis)}"
+        for name, other in others.items()
+    )
 
 
 # Hyper-representation
@@ -69,20 +67,21 @@ def of_fdehbo(
     representation: pd.DataFrame, labels: list[str], group: str = "ablations", base: str = "as in the paper"
 ) -> Lines:
     """FdeHBO, at equal steps."""
-    others = {name: select(representation, REPRESENTATION, group, name) for name in labels}
-    return lines(select(representation, REPRESENTATION, group, base), others, "upper_loss", "step")
+    return changes(representation, REPRESENTATION, (group, base), {name: (group, name) for name in labels}, "step")
 
 
 def of_rival(representation: pd.DataFrame, method: str, labels: list[str]) -> Lines:
     """Other readings of a rival, against the one in the main comparison, at the same second."""
-    return against_main(representation, REPRESENTATION, method, "rivals", labels, "upper_loss")
+    others = {name: ("rivals", name) for name in labels}
+    return changes(representation, REPRESENTATION, ("main", method), others, "seconds")
 
 
 def of_held_out(representation: pd.DataFrame) -> Lines:
     """FdeHBO when a part of the training file is held out."""
-    base, split = (select(representation, REPRESENTATION, group, "FdeHBO") for group in ("main", "held_out"))
-    told = lines(base, {"split training file": split}, "upper_loss", "seconds")
-    return (*told, f"accuracy on images never used {mean_and_range(split.groupby('seed').test_accuracy.last())}")
+    base, split = ("main", "FdeHBO"), ("held_out", "FdeHBO")
+    accuracy = select(representation, REPRESENTATION, *split).groupby("seed").test_accuracy.last()
+    told = changes(representation, REPRESENTATION, base, {"split training file": split}, "seconds")
+    return (*told, f"accuracy on images never used {mean_and_range(accuracy)}")
 
 
 def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Lines:
@@ -96,13 +95,13 @@ def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Line
 
 def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
     """FMBO, at equal steps; `shown` puts a label into words."""
-    others = {shown.format(name): select(cleaning, CLEANING, "momentum", name) for name in labels}
-    return lines(select(cleaning, CLEANING, "momentum", "main comparison"), others, "train_loss", "step")
+    others = {shown.format(name): ("momentum", name) for name in labels}
+    return changes(cleaning, CLEANING, ("momentum", "main comparison"), others, "step")
 
 
 def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
     """A method against itself in the main comparison, at the same second."""
-    return against_main(cleaning, CLEANING, method, group, labels, "train_loss")
+    return changes(cleaning, CLEANING, ("main", method), {name: (group, name) for name in labels}, "seconds")
 
 
 def decay_when_tuned(methods: list[str]) -> Lines:

@@ -34,21 +34,18 @@ class Sentence:
     levels: tuple[float, ...] = ()
     means: str = "ahead"
     untestable: Mapping[str, str] = field(default_factory=dict)  # rivals about whom no run can decide, and why
-    contains: tuple[
-        str, ...
-    ] = ()  # rivals that are special cases of `first`, which it cannot lose to but by its tuning
+    contains: tuple[str, ...] = ()  # rivals that are special cases of `first`: it loses to them only for want of tuning
     resolution: float = 1e-6  # runs are stored with six digits; for an error rate, half an image
 
     def __post_init__(self) -> None:
-        if self.measure not in ("faster", "lower", "stable"):
-            raise ValueError(f"{self.text}: no measure {self.measure!r}; there are faster, lower and stable")
-        if self.means not in ("ahead", "alike", "differs"):
-            raise ValueError(f"{self.text}: a sentence means ahead, alike or differs, not {self.means!r}")
+        for name, known in {"measure": ("faster", "lower", "stable"), "means": ("ahead", "alike", "differs")}.items():
+            if (given := getattr(self, name)) not in known:
+                raise ValueError(f"{self.text}: {name} must be one of {', '.join(known)}; got {given!r}")
         if bool(self.levels) != (self.measure == "faster"):
             raise ValueError(f"{self.text}: give levels to the measure faster, and only to it; got {self.levels}")
         if not self.rivals or self.first in self.rivals or not {*self.untestable, *self.contains} <= set(self.rivals):
             raise ValueError(
-                f"{self.text}: give rivals other than {self.first}, those that are untestable or contained among them"
+                f"{self.text}: give rivals other than {self.first}, the untestable and contained among them"
             )
 
 
