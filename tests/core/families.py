@@ -78,6 +78,7 @@ class LogCosh(BilevelProblem):
 class Recording(BilevelProblem):
     """Another problem that remembers each (loss, x, y, batch) it was asked about."""
 
+
     def __init__(self, inner: BilevelProblem):
         self.inner, self.asked = inner, []
         self.start, self.sample = inner.start, inner.sample

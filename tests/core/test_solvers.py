@@ -154,6 +154,7 @@ class Sine(BilevelProblem):
     f = (1 + z'/2) lc(y - t) + (1 + z''/2) x^2 / (1 + x^2) / 2 + n'y + n''x.
     """
 
+
     def __init__(self):
         rng = np.random.default_rng(0)
         Q, _ = np.linalg.qr(rng.normal(size=(5, 5)))
