@@ -292,26 +292,6 @@ def test_invalid_sentences_and_tables_raise():
         judge(table.assign(loss=-table.loss), LOWER)
 
 
-def noisy_runs(label, rng, noise, seeds=5):
-    """Losses that fall at a pace and to a level of their own, with noise."""
-    u, normal = np.linspace(0, 1, 49), rng.standard_normal
-    pace, level = 8 * np.exp(noise * normal((seeds, 1))), 0.4 * np.exp(noise * normal((seeds, 1)))
-    return runs(label, *((level + 2 * np.exp(-pace * u)) * np.exp(noise * normal((seeds, 49)))))
-
-
-@pytest.mark.slow  # hundreds of experiments
-def test_a_simulated_method_is_not_ahead_of_itself():
-    rng, n = np.random.default_rng(0), 60
-    experiments = [[pd.concat(noisy_runs(x, rng, noise) for x in "AB") for _ in range(n)] for noise in (0.005, 0.1)]
-    for sentence in (LOWER, STABLE, replace(FASTER, levels=(1.0, 0.7))):
-        quiet, loud = ([judge(table, sentence) for table in tables] for tables in experiments)
-        assert sum(word in (HOLDS, FAILS) for word in quiet + loud) <= 0.05 * 2 * n + 2 * math.sqrt(0.05 * 0.95 * 2 * n)
-        assert loud.count(UNDECIDED) > n / 2
-        assert sentence is STABLE or quiet.count(ALIKE) > n / 2
-    same = noisy_runs("A", rng, 0.1)
-    assert words(same, same.assign(label="B"), sentence=STABLE) == ALIKE
-
-
 def test_a_method_without_values_on_an_axis_is_undecided():
     table = pd.concat([runs("A", *settling(1, 1)), runs("B", *settling(3, 3)).assign(equivalents=np.nan)])
     assert [judge(table, LOWER, axis) for axis in ("step", "equivalents", "seconds")] == [HOLDS, UNDECIDED, HOLDS]
@@ -328,16 +308,6 @@ def compared(r):
     diverged = dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
     n = r.shape[1]
     return pd.DataFrame(rows | diverged | {"n": n, "mean": r.mean(axis=1), "error": r.std(axis=1, ddof=1) / n**0.5})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [3, 5, 10])
-def test_intervals_cover_the_truth_as_often_as_promised(n):
-    samples = 20_000
-    r = 0.3 + np.random.default_rng(n).standard_normal((samples, n))
-    decided = decide(compared(r).assign(rival="one"))  # so that Holm has nothing to correct
-    covered = ((decided.low < math.exp(0.3)) & (math.exp(0.3) < decided.high)).mean()
-    assert covered == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / samples))
 
 
 def test_holm_tests_the_smallest_first_and_stops_at_the_first_failure():
