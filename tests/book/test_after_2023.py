@@ -4,10 +4,10 @@ import pytest
 import torch
 from pybtex.database import parse_file
 
+from bilevel_book.after_2023 import at_edges
 from bilevel_book.complexity import exponent, settings, squared, table
 from bilevel_book.finite import FiniteQuadratic
 from bilevel_book.methods import SOLVERS
-from bilevel_book.newer import at_edges
 from bilevel_book.paths import ROOT
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_book import newer
+from bilevel_book import after_2023
 from bilevel_book.methods import SOLVERS
 from bilevel_book.tasks import Penalties, SmallQuadratic, Task
 from bilevel_core import hypergradient
@@ -66,13 +66,13 @@ def stored(monkeypatch):
                  "score": 5.0 if k == 0 else value}
                 for k in range(25)
             ]  # fmt: skip
-    monkeypatch.setattr(newer.stored, "read", lambda *_: pd.DataFrame(rows))
+    monkeypatch.setattr(after_2023.stored, "read", lambda *_: pd.DataFrame(rows))
     return rows
 
 
 def test_rival_is_ahead_behind_alike_or_undecided(stored):
-    table = newer.judged("quadratic")
+    table = after_2023.judged("quadratic")
     assert dict(zip(table.rival, table.word, strict=True)) == {
         "half": "ahead", "twice": "behind", "same": "alike", "wild": "undecided",
     }  # fmt: skip
-    assert newer.runs("cleaning").empty
+    assert after_2023.runs("cleaning").empty
