@@ -57,15 +57,10 @@ def cells(method, *words):
 
 
 @pytest.fixture(scope="session")
-def lenet():
-    return made_up("hyper-representation")
-
-
-@pytest.fixture(scope="session")
-def evidence(lenet):
+def evidence():
     said = pd.concat([cells("FdeHBO", *[Outcome.SUPPORTS] * 3), cells("F2SA", *[Outcome.AGAINST] * 3)])
-    cleaning = made_up("hyper-cleaning")
-    return Evidence(lenet, cleaning, case_of(cleaning, lenet), said)
+    representation, cleaning = made_up("hyper-representation"), made_up("hyper-cleaning")
+    return Evidence(representation, cleaning, case_of(cleaning, representation), said)
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

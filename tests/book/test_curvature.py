@@ -3,16 +3,9 @@
 import pytest
 import torch
 
-from bilevel_book.curvature import CurvatureOfFMBO, top_eigenvalue, v_star
+from bilevel_book.curvature import CurvatureOfFMBO, v_star
 from bilevel_core import FMBO, run
 from bilevel_core.problems import Quadratic
-
-
-def test_the_largest_eigenvalue_is_that_of_the_hessian():
-    problem = Quadratic(mu=0.1, L=4.0)
-    x, y = problem.start(torch.Generator().manual_seed(0))
-    batch = problem.sample(torch.Generator().manual_seed(0)).lower
-    assert top_eigenvalue(problem, x, y, batch) == pytest.approx(torch.linalg.eigvalsh(problem.A)[-1].item(), rel=0.02)
 
 
 def test_v_star_solves_the_linear_system(generator):

@@ -14,7 +14,7 @@ from bilevel_book.figures.verdicts import told
 from bilevel_book.ledger import of_experiment
 from bilevel_book.ledger.evidence import all_runs
 from bilevel_book.paths import ROOT, chapter
-from bilevel_book.verdicts import Sentence, Verdict, itself, judge, sentences
+from bilevel_book.verdicts import Sentence, Verdict, judge, sentences
 from bilevel_book.verdicts.itself import against_itself
 
 ENTRIES = sentences.entries()
@@ -152,19 +152,6 @@ def test_a_stored_method_is_not_ahead_of_itself(experiment, seeds, track):
     assert set(found.n) == {seeds}
     assert not found["mean"].isna().any()  # all of it can be read
     assert set(found.verdict) <= {Verdict.ALIKE, Verdict.UNDECIDED}
-
-
-@pytest.mark.slow
-def test_a_tenth_is_told_from_itself(monkeypatch):
-    complete = sentences.complete
-
-    def higher(experiment, group):
-        runs = complete(experiment, group)
-        return runs.assign(train_loss=runs.train_loss * 1.1) if group == "again_tuned" else runs
-
-    monkeypatch.setattr(itself, "complete", higher)
-    found = against_itself("hyper-cleaning", "tuned")
-    assert set(found.verdict[found.measure == "lower"]) == {Verdict.HOLDS}
 
 
 @pytest.mark.slow

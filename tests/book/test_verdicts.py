@@ -341,15 +341,6 @@ def test_wrong_verdicts_are_as_rare_as_promised(truth, spread, most):
     assert 0 < wrong / families < most + 3 * math.sqrt(most * (1 - most) / families)
 
 
-def test_clear_rivals_leave_the_others_a_wider_level():
-    """Three rivals are clearly behind, so that Holm tests the fourth at the full level."""
-    spread = np.array([-1.0, 0.0, 1.0])
-    r = np.array([-1 + 0.001 * spread, -1.1 + 0.001 * spread, -1.2 + 0.001 * spread, -0.2 + 0.05 * spread])
-    assert set(decide(compared(r)).verdict) == {HOLDS}
-    r[0] = 0.3 * spread
-    assert list(decide(compared(r)).verdict) == [UNDECIDED, *[HOLDS] * 2, UNDECIDED]
-
-
 def test_the_verdict_follows_from_the_interval():
     rng, margin, seen = np.random.default_rng(2), 1.05, set()
     for _ in range(40):
