@@ -1,6 +1,6 @@
 """From comparisons to a verdict on a sentence.
 
-The interval of the mean log ratio, mean(r) +- t s / sqrt(n) with Student's t, says of a rival, with the margin m (5 %):
+The interval of the mean log ratio, mean(r) +- t s / sqrt(n) with Student's t, decides on a rival, with margin m (5 %):
 
     holds          it lies below -log(1 + m)
     does not hold  it lies above +log(1 + m)
@@ -8,9 +8,9 @@ The interval of the mean log ratio, mean(r) +- t s / sqrt(n) with Student's t, s
     undecided      anything else
     not testable   no run could decide: said in the sentence
 
-at the budget's end and at two thirds of it: where these differ, it is undecided. A word must be proved twice, so its p
-is the larger of the two. Holm: the rival that is decided most clearly is judged at 1 - 5 % / k for k rivals, the next
-at 1 - 5 % / (k - 1), ..., and from the first that stays undecided on, the rest are. The interval shown is that one.
+at the budget's end and at two thirds of it: where these differ, it is undecided. A verdict must hold twice, so its p is
+the larger of the two. Holm's rule: the rival that is decided most clearly is tested at 1 - 5 % / k for k rivals, the
+next at 1 - 5 % / (k - 1), ..., and from the first that stays undecided on, all are. The interval shown is that one.
 A method that diverged on a seed on which the other did not cannot win, and two cannot be alike if either diverged.
 """
 
@@ -36,7 +36,7 @@ class Verdict(StrEnum):
     UNTESTABLE = "not testable"
 
 
-MEANT: dict[str, dict[Verdict, Verdict]] = {  # what the word on a rival says of a sentence
+MEANT: dict[str, dict[Verdict, Verdict]] = {  # what the verdict on a rival says of a sentence
     "ahead": {},
     "alike": {Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS},
     "differs": {Verdict.FAILS: Verdict.HOLDS, Verdict.ALIKE: Verdict.FAILS},
@@ -44,17 +44,17 @@ MEANT: dict[str, dict[Verdict, Verdict]] = {  # what the word on a rival says of
 WORST_FIRST = (Verdict.FAILS, Verdict.UNTESTABLE, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.HOLDS)
 
 
-def chances(row: Any, m: float) -> dict[Verdict, float]:
-    """The p of each word: the chance of such a mean, or a clearer one, if the word were wrong; 1 where it cannot be."""
+def p_values(row: Any, m: float) -> dict[Verdict, float]:
+    """The chance of such a mean, or a clearer one, if a verdict were wrong; 1 for a verdict that is ruled out."""
     # With an error of 0, the same r on every seed, the mean itself decides.
     below, above = ((m + side * row.mean) / max(row.error, 1e-300) for side in (1, -1))
     known, nu = not isnan(row.error), row.n - 1
+    can_win, can_lose = row.first_diverged == row.both_diverged, row.rival_diverged == row.both_diverged
+    none_diverged = row.first_diverged == row.rival_diverged == 0
     return {
-        Verdict.HOLDS: cdf(below, nu) if known and row.first_diverged == row.both_diverged else 1.0,
-        Verdict.FAILS: cdf(above, nu) if known and row.rival_diverged == row.both_diverged else 1.0,
-        Verdict.ALIKE: max(cdf(-below, nu), cdf(-above, nu))
-        if known and row.first_diverged == row.rival_diverged == 0
-        else 1.0,
+        Verdict.HOLDS: cdf(below, nu) if known and can_win else 1.0,
+        Verdict.FAILS: cdf(above, nu) if known and can_lose else 1.0,
+        Verdict.ALIKE: max(cdf(-below, nu), cdf(-above, nu)) if known and none_diverged else 1.0,
     }
 
 
@@ -68,19 +68,19 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def decide(compared: pd.DataFrame, margin: float = MARGIN) -> pd.DataFrame:
-    """The rows of `compare` with the interval of the ratio, low to high, and in `verdict` the word on their rival."""
+    """The rows of `compare` with the interval of the ratio, low to high, and the verdict on their rival."""
     if compared.empty:
         return compared.assign(verdict=[])
     rows: list[Any] = list(compared.itertuples())
     p: dict[str, dict[Verdict, float]] = {row.rival: dict.fromkeys(Verdict, 0.0) for row in rows}
     for row in rows:
-        p[row.rival] = {word: max(chance, p[row.rival][word]) for word, chance in chances(row, log(1 + margin)).items()}
-    clearest = {rival: min(words.items(), key=lambda item: item[1]) for rival, words in p.items()}
+        p[row.rival] = {v: max(chance, p[row.rival][v]) for v, chance in p_values(row, log(1 + margin)).items()}
+    clearest = {rival: min(each.items(), key=lambda item: item[1]) for rival, each in p.items()}
     level = dict(zip(clearest, holm(np.array([chance for _, chance in clearest.values()])), strict=True))
-    said = {rival: word if c <= level[rival] else Verdict.UNDECIDED for rival, (word, c) in clearest.items()}
+    verdict = {rival: v if c <= level[rival] else Verdict.UNDECIDED for rival, (v, c) in clearest.items()}
     t = np.array([quantile(1 - level[row.rival], row.n - 1) if row.n > 1 else np.nan for row in rows])
     low, high = (np.exp(compared["mean"].to_numpy() + side * t * compared.error.to_numpy()) for side in (-1, 1))
-    return compared.assign(low=low, high=high, verdict=compared.rival.map(said))
+    return compared.assign(low=low, high=high, verdict=compared.rival.map(verdict))
 
 
 def without_inclusions(decided: pd.DataFrame, sentence: Sentence) -> pd.DataFrame:
@@ -93,15 +93,15 @@ def without_inclusions(decided: pd.DataFrame, sentence: Sentence) -> pd.DataFram
 
 def overall(decided: pd.DataFrame, sentence: Sentence) -> Verdict:
     """The verdict on the sentence: the worst on its rivals, as it means them."""
-    words = {MEANT[sentence.means].get(word, word) for word in without_inclusions(decided, sentence).verdict}
+    found = {MEANT[sentence.means].get(v, v) for v in without_inclusions(decided, sentence).verdict}
     if sentence.means == "differs":  # one rival is enough
-        words = next(({word} for word in (Verdict.HOLDS, Verdict.UNDECIDED) if word in words), words)
-    return worst(words | ({Verdict.UNTESTABLE} if sentence.untestable else set()))
+        found = next(({v} for v in (Verdict.HOLDS, Verdict.UNDECIDED) if v in found), found)
+    return worst(found | ({Verdict.UNTESTABLE} if sentence.untestable else set()))
 
 
-def worst(words: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on what is made of several."""
-    return min(words, key=WORST_FIRST.index)
+    return min(verdicts, key=WORST_FIRST.index)
 
 
 def judge(runs: pd.DataFrame, sentence: Sentence, axis: str = "equivalents", margin: float = MARGIN) -> Verdict:
