@@ -5,14 +5,13 @@ from functools import cache
 import pandas as pd
 
 from bilevel_book.experiments import sweep
-from bilevel_book.stored import SIZE
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
 
 
 @cache
 def _groups(experiment: str) -> dict[str, tuple[str, ...]]:
-    runs = sweep(experiment, SIZE)
+    runs = sweep(experiment)
     return {run.group: tuple(dict.fromkeys(r.label for r in runs if r.group == run.group)) for run in runs}
 
 

@@ -4,7 +4,6 @@ The "after" is read from stored runs, calibrations and experiment files when the
 where the same runs tell it; what only the first edition's runs tell stands in first_edition.toml.
 """
 
-import json
 import re
 import tomllib
 from collections.abc import Sequence
@@ -17,18 +16,18 @@ import pandas as pd
 
 from bilevel_book import rates
 from bilevel_book.checklist.coverage import coverage, words
-from bilevel_book.experiments import load, sweep
+from bilevel_book.experiments import load, names, sweep
+from bilevel_book.experiments.tables import stored_runs
 from bilevel_book.labels import CLEANING, REPRESENTATION
 from bilevel_book.ledger.claims import different, tally
 from bilevel_book.ledger.counts import cost
-from bilevel_book.paths import RESULTS, ROOT
+from bilevel_book.paths import ROOT
 from bilevel_book.protocol import itself
 from bilevel_book.protocol.cells import RUNS, Word, cells, together
-from bilevel_book.protocol.selection import LOSS, boxes_of, inside, method_of
+from bilevel_book.protocol.selection import LOSS, method_of, near_edges
 from bilevel_book.protocol.sentences import TRACKS, cases, complete
-from bilevel_book.protocol.tuning import best, edges, expected_best, scores
+from bilevel_book.protocol.tuning import best, expected_best, scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict
-from bilevel_book.stored import SIZE
 
 EXPERIMENTS = {CLEANING: "cleaning", REPRESENTATION: "LeNet"}
 FIRST = tomllib.loads(Path(__file__).with_name("first_edition.toml").read_text())
@@ -125,8 +124,8 @@ def tuned_alike() -> Change:
     told = "; ".join(
         f"{short}: {max(given)} settings for {sum(map(bool, given))} of {len(given)}" for short, given in first.items()
     )
-    groups = ("pilot", "tuning")
-    runs = [(name, method_of(run.label)) for name in EXPERIMENTS for run in sweep(name, SIZE, groups)]
+    groups = ["pilot", "tuning"]
+    runs = [(name, method_of(run.label)) for name in EXPERIMENTS for run in sweep(name, groups=groups)]
     now = sorted({runs.count(method) for method in runs})
     return Change(
         f"some methods were tuned ({told} methods), and the compared run of the control was not the tuned one.",
@@ -152,11 +151,10 @@ def box_edges() -> Change:
 def edges_of_pilot(experiment: str) -> dict[str, dict[str, str]]:
     """For each searched method the settings of its best trial that are near an end of their box."""
     score, tables = scores(complete(experiment, "pilot"), LOSS), load(experiment).tables["boxes"]
-    settings = {run.label: run.options for run in sweep(experiment, SIZE, ["pilot"])}
+    settings = {run.label: run.options for run in sweep(experiment, groups=["pilot"])}
     near = {}
     for label, own in score.groupby(score.index.map(method_of), sort=False):
-        ends = {name: (box["low"], box["high"]) for name, box in boxes_of(tables[label].options)}
-        near[str(label)] = edges({name: inside(settings[best(own)], name) for name in ends}, ends)
+        near[str(label)] = near_edges(tables[label].options, settings[best(own)])
     return near
 
 
@@ -215,7 +213,7 @@ def against_trials() -> Change:
 
 
 def few_seeds() -> Change:
-    seeds = {short: len({run.seed for run in sweep(name, SIZE, ["main"])}) for name, short in EXPERIMENTS.items()}
+    seeds = {short: len({run.seed for run in sweep(name, groups=["main"])}) for name, short in EXPERIMENTS.items()}
     now = ", ".join(f"{n} on {short}" for short, n in seeds.items())
     then = ", ".join(f"{FIRST['seeds'][name]} on {short}" for name, short in EXPERIMENTS.items())
     few, boot = (3, 5, 10), "percentile bootstrap"
@@ -317,7 +315,7 @@ def inclusion() -> Change:
 
 
 def too_short() -> Change:
-    cost, groups = load(CLEANING).calibration["steps"]["main.AID-FP"]["median"], load(CLEANING).sizes[SIZE]
+    cost, groups = load(CLEANING).calibration["steps"]["main.AID-FP"]["median"], load(CLEANING).sizes["full"]
     short, long, first = groups["main"].time, groups["long"].time, FIRST["clock"][CLEANING]
     return Change(
         f"a verdict on AID-FP from {first['seconds']} seconds, {first['AID-FP']} of its steps.",
@@ -327,7 +325,8 @@ def too_short() -> Change:
 
 
 def all_stored() -> Change:
-    facts = [json.loads(path.read_text()) for path in RESULTS.glob(f"*/{SIZE}/*/*.json")]
+    runs = [run for name in names() for group in load(name).sizes["full"] for run in stored_runs(name, group).values()]
+    facts = [run.facts for run in runs]
     stop = complete(CLEANING, "tuning").groupby("label").stop.first()
     return Change(
         "curves of the runs that were shown, and a stored run passed for valid whatever had become of its code.",

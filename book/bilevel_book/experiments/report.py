@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from bilevel_book.experiments.files import load
-from bilevel_book.experiments.storing import read
+from bilevel_book.experiments.plan import FULL, Plan
+from bilevel_book.experiments.reading import partly_stored
+from bilevel_book.paths import RESULTS
 
 
 def mean_and_range(values: pd.Series, digits: int = 3) -> str:
@@ -43,8 +45,15 @@ def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Serie
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
 
 
-def report(experiment: str, folder: Path, size: str) -> None:
-    """Print a table for each group of runs that are stored in `folder`."""
-    file = load(experiment)
-    for group, runs in read(experiment, folder, size).groupby("group", sort=False):
-        print(f"\n{group}\n\n{ends(runs, file.columns).to_string()}")
+def report(experiment: str, results: Path = RESULTS, size: str = FULL) -> None:
+    """Print a table for each group of runs that are stored in `results`, and how many of a group are missing."""
+    plan = Plan(load(experiment), size, results)
+    for group in plan.groups:
+        if not plan.is_decided(group):
+            print(f"\n{group}: the trials that decide its runs are not stored")
+            continue
+        runs, stored = plan.runs(group), partly_stored(plan, group)
+        missing = len(plan.missing(group))
+        print(f"\n{group}" + f": {missing} of {len(runs)} runs are not stored" * bool(missing))
+        if stored is not None:
+            print(f"\n{ends(stored, plan.file.columns).to_string()}")

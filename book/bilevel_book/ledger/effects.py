@@ -16,7 +16,6 @@ from bilevel_book.protocol.comparison import Pairs
 from bilevel_book.protocol.measures import curves, lower
 from bilevel_book.protocol.paired import against
 from bilevel_book.released.stored import curve
-from bilevel_book.stored import SIZE
 
 Lines = tuple[str, ...]
 UNITS = {"step": "steps", "seconds": "s"}
@@ -117,7 +116,7 @@ def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str
 @effect
 def decay_when_tuned(methods: list[str]) -> Lines:
     """The eta that the protocol's tuning chose."""
-    runs = sweep(CLEANING, SIZE, ["tuned"], methods)
+    runs = sweep(CLEANING, groups=["tuned"], labels=methods)
     chosen = {run.label: run.make_solver().eta for run in runs}  # the same on every seed
     return tuple(f"{method}, tuned alike: eta = {formula(eta)}" for method, eta in chosen.items())
 

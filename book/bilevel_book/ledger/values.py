@@ -12,7 +12,6 @@ from bilevel_book.ledger.registry import Registry
 from bilevel_book.ledger.words import shown
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning
-from bilevel_book.stored import SIZE
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import at
 from bilevel_core.solvers import FMBO
@@ -49,13 +48,13 @@ def option(experiment: str, name: str) -> str:
 @value
 def seconds(experiment: str) -> str:
     """The budget of the main comparison, in calibrated seconds."""
-    return shown(load(experiment).sizes[SIZE]["main"].time)
+    return shown(load(experiment).sizes["full"]["main"].time)
 
 
 @value
 def batch(method: str) -> str:
     """Its batch in hyper-cleaning."""
-    run = next(run for run in sweep(CLEANING, SIZE, ["main"], [method]))
+    run = next(run for run in sweep(CLEANING, groups=["main"], labels=[method]))
     return f"batch {run.problem_options['batch_size']}"
 
 

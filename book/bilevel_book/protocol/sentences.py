@@ -15,14 +15,13 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_book.experiments import is_stored, read, sweep
+from bilevel_book.experiments import runs_of as runs_of_group
 from bilevel_book.paths import RESULTS
 from bilevel_book.protocol.comparison import Sentence, compare
 from bilevel_book.protocol.robustness import robustness, stays
 from bilevel_book.protocol.selection import LOSS, method_of
 from bilevel_book.protocol.tuning import scores
 from bilevel_book.protocol.verdict import MARGIN, Verdict, decide, overall, without_inclusions, worst
-from bilevel_book.stored import SIZE
 
 FILE = Path(__file__).with_name("sentences.toml")
 TRACKS = {"stated": "as stated", "tuned": "tuned alike"}
@@ -165,15 +164,5 @@ def _better(experiment: str, readings: list[str], folder: Path) -> str:
 
 @cache
 def complete(experiment: str, group: str, folder: Path = RESULTS) -> pd.DataFrame:
-    """All runs of a group, with errors beside accuracies; from half of them nothing is decided."""
-    runs = sweep(experiment, SIZE, [group])
-    place = folder / experiment / SIZE
-    if missing := [run.name for run in runs if not is_stored(run, place)]:
-        again = f"python -m bilevel_book reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
-        raise FileNotFoundError(
-            f"{len(missing)} of {len(runs)} runs of {experiment}, {group}, are not stored, "
-            f"the first is {missing[0]}: run `{again}`"
-        )
-    table = read(experiment, folder, SIZE, group)
-    errors = {name.replace("accuracy", "error"): 1 - table[name] for name in table if str(name).endswith("accuracy")}
-    return table.assign(**errors)
+    """All runs of a group, read once."""
+    return runs_of_group(experiment, group, folder)
