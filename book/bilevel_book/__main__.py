@@ -74,7 +74,7 @@ def do(given: argparse.Namespace) -> None:
 
     plan = experiments.Plan(experiments.load(given.name), given.size, results)
     options = {"jobs": given.jobs, "dask": given.dask, "replace": given.replace}
-    done, total = reproduce_in_order(plan, given.group, given.label, **options)
+    done, total = reproduce_in_order(plan, given.group or [*plan.groups], given.label, **options)
     print(f"{done} runs done, {total - done} were there already, in {results / plan.file.name}")
 
 
@@ -85,9 +85,8 @@ def verify(runs: list, results: Path, given: argparse.Namespace) -> None:
     mismatches = [each.mismatch for each in found if each.mismatch]
     print(*mismatches, sep="\n", end="\n" * bool(mismatches))
     rows = sum(each.rows for each in found)
-    print(
-        f"{len(found) - len(mismatches)} of {len(runs)} runs in {results} agree with the code; {rows} rows were compared"
-    )
+    agree = len(found) - len(mismatches)
+    print(f"{agree} of {len(runs)} runs in {results} agree with the code; {rows} rows were compared")
     if mismatches:
         raise ValueError(f"{len(mismatches)} runs do not agree")
 

@@ -105,6 +105,10 @@ def sweep(
     return [run for run in runs if not labels or run.label in labels]
 
 
+class MissingTrials(ValueError):
+    """The trials that decide what to run are not stored yet."""
+
+
 class Plan:
     """The runs of an experiment at one size, by group, and the methods that stored trials decide."""
 
@@ -112,7 +116,7 @@ class Plan:
         self.file, self.results = file, results
         self.groups = file.sizes[known(size, file.sizes, f"size of {file.name}")]
         self.size = size
-        self.methods, self.runs = cache(self._methods), cache(self._runs)
+        self.methods, self.runs, self.ranked = cache(self._methods), cache(self._runs), cache(self._ranked)
 
     def run_of(self, group: Group, label: str) -> Run:
         """What all runs of a label in a group share."""
@@ -124,22 +128,6 @@ class Plan:
         """The runs of a group that are not stored."""
         return [run for run in self.runs(group) if not run.is_stored(self.results)]
 
-    def is_decided(self, group: str) -> bool:
-        """Whether all trials are stored that decide what the runs of a group are."""
-        plan = self.groups[group]
-        return all(other in self.groups and self._is_complete(other) for other in self._trials_before(plan))
-
-    def _trials_before(self, group: Group) -> list[str]:
-        """The groups whose trials decide a group: by its own rule, and by those of its table of methods."""
-        before, table = list(group.by), group.methods
-        while table in self.file.rules:
-            before += self.file.rules[table].by
-            table = self.file.rules[table].methods
-        return before
-
-    def _is_complete(self, group: str) -> bool:
-        return self.is_decided(group) and not self.missing(group)
-
     def _runs(self, name: str) -> list[Run]:
         group = self.groups[name]
         runs = []
@@ -149,9 +137,9 @@ class Plan:
                 runs.append(replace(run, label=full, options=options))
                 with at(f"{self.file.name}, {name}, {full}"):
                     runs[-1].make_solver()
-        for stored_as, count in Counter(run.name for run in runs).items():
-            if count > 1:
-                raise ValueError(f"{count} runs of {self.file.name} have the name {stored_as}: give them other labels")
+        common, count = Counter(run.name for run in runs).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{count} runs of {self.file.name} have the name {common}: give them other labels")
         return runs
 
     def _budget(self, group: Group, label: str) -> Options:
@@ -164,7 +152,7 @@ class Plan:
     def _variants(self, label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:
         """One (label, options), or one for every trial, or for every combination of the values in lists."""
         if group.trials:
-            chosen = self._ranked(group.by)[label][: group.best] if group.by else range(group.trials)
+            chosen = self.ranked(*group.by)[label][: group.best] if group.by else range(group.trials)
             yield from ((trial_label(label, k), at_trial(options, k)) for k in sorted(chosen))
         elif group.grid:
             lists = {key: value for key, value in options.items() if isinstance(value, list)}
@@ -179,7 +167,7 @@ class Plan:
         if table not in self.file.rules:
             return self.file.tables[known(table, self.file.tables, "table of methods")]
         rule = self.file.rules[table]
-        base, order = self.methods(rule.methods), self._ranked(rule.by)
+        base, order = self.methods(rule.methods), self.ranked(*rule.by)
         decided = {}
         for label, method in base.items():
             best = at_trial(method.options, order[label][0])
@@ -188,18 +176,24 @@ class Plan:
             decided[label] = replace(method, options=options)
         return decided
 
-    def _ranked(self, groups: list[str]) -> dict[str, list[int]]:
+    def _ranked(self, *groups: str) -> dict[str, list[int]]:
         """The trials of each method in these groups, the best first; all of them must be stored."""
         for group in groups:
-            runs = self.runs(known(group, self.groups, f"group of {self.file.name}, size {self.size},"))
+            known(group, self.groups, f"group of {self.file.name}, size {self.size},")
             if missing := self.missing(group):
-                command = f"python -m bilevel_book reproduce {self.file.name} --group {group} --results {self.results}"
-                raise ValueError(
-                    f"{self.file.name}: {len(missing)} of the {len(runs)} trials of {group}, which decide what to run, "
-                    f"are not stored in {self.results}: run `{command}` first"
+                cure = how_to_run(self.file.name, group, self.results, self.size)
+                raise MissingTrials(
+                    f"{len(missing)} of the {len(self.runs(group))} trials of {self.file.name}, {group}, which decide "
+                    f"what to run, are not stored: {cure}"
                 )
         versions = tuple(table_version(self.file.name, group, self.results) for group in groups)
-        return _ranking(self.file.name, tuple(groups), self.results, versions)
+        return _ranking(self.file.name, groups, self.results, versions)
+
+
+def how_to_run(experiment: str, group: str, results: Path, size: str) -> str:
+    return (
+        f"run `python -m bilevel_book reproduce {experiment} --size {size} --group {group} --results {results}` first"
+    )
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,6 @@
 """Reading stored runs with the axes on which methods are compared."""
 
 import os
-from collections.abc import Sequence
 from math import nan
 from pathlib import Path
 
@@ -9,40 +8,38 @@ import pandas as pd
 
 from bilevel_book.experiments.checking import find_problem, parameters
 from bilevel_book.experiments.files import Experiment, load
-from bilevel_book.experiments.plan import FULL, Plan, Run, with_ends
+from bilevel_book.experiments.plan import FULL, Plan, Run, how_to_run, with_ends
 from bilevel_book.paths import RESULTS
 
 
 def runs_of(
     experiment: str | os.PathLike[str],
-    groups: str | Sequence[str] | None = None,
+    groups: str | list[str] | None = None,
     results: Path = RESULTS,
     size: str = FULL,
+    *,
+    partly: bool = False,
 ) -> pd.DataFrame:
     """The stored runs of some groups of an experiment, by default of all, in the order of its file.
 
     To what `read` gives it adds the columns group, solver, stop and diverged_at, for each accuracy the error, and,
     where the experiment is calibrated, two axes beside step: equivalents = gradients + their prices x (Hv, Jv), of
     batches as large as the experiment's own (nan for a method on the whole data), and seconds = step x the median cost
-    of a step. Every run must be stored with the settings that the file has today: half of them decide nothing.
+    of a step. Every run must be stored with the settings that the file has today, since half of them decide nothing;
+    `partly` gives what there is.
     """
     plan = Plan(load(experiment), size, results)
-    chosen = [groups] if isinstance(groups, str) else groups or plan.groups
-    for group in chosen:
+    tables = []
+    for group in [groups] if isinstance(groups, str) else groups or plan.groups:
         runs, missing = plan.runs(group), plan.missing(group)
-        if missing:
-            command = f"python -m bilevel_book reproduce {experiment} --size {size} --group {group} --results {results}"
+        if missing and not partly:
             raise FileNotFoundError(
-                f"{len(missing)} of {len(runs)} runs of {plan.file.name}, {group}, are not stored, "
-                f"the first is {missing[0].name}: run `{command}`"
+                f"{len(missing)} of {len(runs)} runs of {plan.file.name}, {group}, are not stored, the first is "
+                f"{missing[0].name}: {how_to_run(str(experiment), group, results, size)}"
             )
-    return pd.concat([_with_axes(plan, group, plan.runs(group)) for group in chosen], ignore_index=True)
-
-
-def partly_stored(plan: Plan, group: str) -> pd.DataFrame | None:
-    """The same of the runs of a group that are stored; None if there are none."""
-    runs = [run for run in plan.runs(group) if run.is_stored(plan.results)]
-    return _with_axes(plan, group, runs) if runs else None
+        if len(missing) < len(runs):
+            tables.append(_with_axes(plan, group, [run for run in runs if run not in missing]))
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def _with_axes(plan: Plan, group: str, runs: list[Run]) -> pd.DataFrame:

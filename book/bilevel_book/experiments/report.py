@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from bilevel_book.experiments.files import load
-from bilevel_book.experiments.plan import FULL, Plan
-from bilevel_book.experiments.reading import partly_stored
+from bilevel_book.experiments.plan import FULL, MissingTrials, Plan
+from bilevel_book.experiments.reading import runs_of
 from bilevel_book.paths import RESULTS
 
 
@@ -49,11 +49,12 @@ def report(experiment: str, results: Path = RESULTS, size: str = FULL) -> None:
     """Print a table for each group of runs that are stored in `results`, and how many of a group are missing."""
     plan = Plan(load(experiment), size, results)
     for group in plan.groups:
-        if not plan.is_decided(group):
-            print(f"\n{group}: the trials that decide its runs are not stored")
+        try:
+            runs, missing = plan.runs(group), plan.missing(group)
+        except MissingTrials as error:
+            print(f"\n{group}: {error}")
             continue
-        runs, stored = plan.runs(group), partly_stored(plan, group)
-        missing = len(plan.missing(group))
-        print(f"\n{group}" + f": {missing} of {len(runs)} runs are not stored" * bool(missing))
-        if stored is not None:
+        print(f"\n{group}" + f": {len(missing)} of {len(runs)} runs are not stored" * bool(missing))
+        if len(missing) < len(runs):
+            stored = runs_of(experiment, group, results, size, partly=True)
             print(f"\n{ends(stored, plan.file.columns).to_string()}")

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager, suppress
 from glob import escape
 from itertools import groupby
@@ -21,7 +22,7 @@ from tqdm.auto import tqdm
 
 from bilevel_book.experiments.checking import known
 from bilevel_book.experiments.environment import environment, one_thread
-from bilevel_book.experiments.plan import Plan, Run
+from bilevel_book.experiments.plan import MissingTrials, Plan, Run
 from bilevel_book.experiments.tables import StoredRun, finished, stored_runs, table_file, write_table
 from bilevel_book.paths import RESULTS
 from bilevel_core import run as run_solver
@@ -69,27 +70,31 @@ def reproduce(
     return done
 
 
-def reproduce_in_order(
-    plan: Plan, groups: list[str] | None = None, labels: list[str] | None = None, **options: Any
-) -> tuple[int, int]:
+def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None = None, **options: Any) -> list[int]:
     """`reproduce` groups of an experiment, first those whose trials decide others; options are those of `reproduce`.
 
     Returns how many runs were done, and of how many.
     """
-    waiting = [known(group, plan.groups, f"group of {plan.file.name}") for group in groups or plan.groups]
-    done, total, seen = 0, 0, dict[str, None]()
+    done, total, waiting = 0, 0, groups
     while waiting:
         plan = Plan(plan.file, plan.size, plan.results)  # more trials are stored than before
-        ready = [group for group in waiting if plan.is_decided(group)] or waiting  # if none is, `runs` says what to do
-        runs = [run for group in ready for run in plan.runs(group)]
-        seen |= dict.fromkeys(run.label for run in runs)
-        for label in labels or [] if ready == waiting else []:
-            known(label, seen, f"label of {plan.file.name}")
-        runs = [run for run in runs if not labels or run.label in labels]
-        done += len(reproduce(runs, plan.results, **options))
-        total += len(runs)
-        waiting = [group for group in waiting if group not in ready]
-    return done, total
+        runs, later = list[Run](), list[str]()
+        for group in waiting:
+            try:
+                runs += plan.runs(known(group, plan.groups, f"group of {plan.file.name}, size {plan.size},"))
+            except MissingTrials:
+                later.append(group)
+                if later == waiting:
+                    raise
+        chosen = [run for run in runs if not labels or run.label in labels]
+        if not chosen and not later:
+            raise ValueError(f"no run of {plan.file.name} has the label {labels}; known are {_labels(runs)}")
+        done, total, waiting = done + len(reproduce(chosen, plan.results, **options)), total + len(chosen), later
+    return [done, total]
+
+
+def _labels(runs: list[Run]) -> str:
+    return ", ".join(dict.fromkeys(run.label for run in runs))
 
 
 def _refuse_other_settings(runs: list[Run], results: Path) -> None:
@@ -119,11 +124,18 @@ def _processes(jobs: int) -> Iterator[None]:
 @contextmanager
 def _dask_workers(address: str) -> Iterator[None]:
     try:
-        from distributed import Client  # not sooner: Dask is an extra
+        from distributed import Client, KilledWorker  # not sooner: Dask is an extra
     except ImportError as error:
-        raise ImportError("--dask needs Dask: python -m pip install -r requirements-cluster.txt") from error
-    with Client(address), joblib.parallel_config("dask"):
-        yield
+        raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
+    try:
+        with Client(address), joblib.parallel_config("dask"):
+            yield
+    except CancelledError as error:
+        raise OSError(
+            f"the scheduler at {address} is gone; start one, and the same command goes on from here"
+        ) from error
+    except KilledWorker as error:
+        raise BrokenExecutor(f"every worker that took up a run died, perhaps for lack of memory: {error}") from error
 
 
 def exit_with_parent(parent: int) -> None:
@@ -139,27 +151,13 @@ def exit_with_parent(parent: int) -> None:
 
 def _perform_once(run: Run, results: Path) -> tuple[Run, StoredRun | None]:
     """In a worker: do a run, unless it is done or somebody else is at it."""
-    with ONE_RUN, acquire_lock(run, results) as acquired:
-        if not acquired or _is_done(run, results):
-            return run, None
-        return run, perform(run, checkpoint_file(run, results))
-
-
-@contextmanager
-def acquire_lock(run: Run, results: Path) -> Iterator[bool]:
-    """The right to do a run, until the end of the block or of the process; False if somebody else has it."""
-    path = _scratch_file(run, results, "lock")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
+    checkpoint = _scratch_file(run, results, "ckpt")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
     try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        lock.release()
+        with ONE_RUN, FileLock(_scratch_file(run, results, "lock"), blocking=False):
+            return run, None if _is_done(run, results) else perform(run, checkpoint)
+    except Timeout:  # of the lock
+        return run, None
 
 
 def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
@@ -180,14 +178,6 @@ def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
         "settings": repr(solver),
     }
     return finished(run.as_json, result.history, facts | environment())
-
-
-# The scratch folder
-
-
-def checkpoint_file(run: Run, results: Path) -> Path:
-    """Where an interrupted run is kept; other settings have another place."""
-    return _scratch_file(run, results, "ckpt")
 
 
 def _finished_file(run: Run, results: Path) -> Path:

@@ -63,8 +63,7 @@ def read(experiment: str | os.PathLike[str], group: str, results: Path = RESULTS
     """The stored histories of a group, as `pd.read_csv` reads their file: label, seed, step, samples, gradients, ..."""
     path = table_file(results, experiment_name(experiment), group)
     if not path.is_file():
-        command = f"python -m bilevel_book reproduce {experiment} --group {group} --results {results}"
-        raise FileNotFoundError(f"there is no {path}: run `{command}` first")
+        raise FileNotFoundError(f"there is no {path}; `python -m bilevel_book reproduce {experiment}` makes it")
     return pd.read_csv(path)
 
 
@@ -108,7 +107,7 @@ def _own(columns: list[str], rows: list[list[str]], facts: dict[str, Any]) -> st
 
 
 def write_table(runs: Iterable[StoredRun], path: Path) -> None:
-    """Write a table: first the CSV, for which the JSON vouches, so that a kill in between leaves every old run intact."""
+    """Write a table: first the CSV, for which the JSON vouches, so that a kill in between loses no stored run."""
     runs = list(runs)
     histories = [list(csv.reader(io.StringIO(run.history))) for run in runs]
     columns = list(dict.fromkeys(name for header, *_ in histories for name in header))

@@ -9,7 +9,7 @@ experiments/protocol.md:
 
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from functools import reduce
+from functools import cache, reduce
 from math import inf
 from typing import Any
 
@@ -30,9 +30,14 @@ def at_trial(options: Options, trial: int) -> Options:
     """
     if trial < 0:
         raise ValueError(f"trial must be an integer from 0 on, got {trial}")
-    engine = torch.quasirandom.SobolEngine(max(1, len(boxes_of(options))), scramble=True, seed=0)
-    u = iter(engine.draw(trial + 1, dtype=torch.float64)[trial].tolist())
+    u = iter(_sobol_point(max(1, len(boxes_of(options))), trial))
     return _replace_boxes(options, lambda name, box: _between(**box, u=next(u)))
+
+
+@cache
+def _sobol_point(dimensions: int, number: int) -> list[float]:
+    engine = torch.quasirandom.SobolEngine(dimensions, scramble=True, seed=0)
+    return engine.draw(number + 1, dtype=torch.float64)[number].tolist()
 
 
 def boxes_of(options: Options) -> dict[str, Options]:
