@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from book.test_protocol import diverging, runs, settling
 
 from bilevel_book.verdicts.tuning import best, edges, expected_best, scores
-from book.test_protocol import diverging, runs, settling
 
 
 def test_a_trial_scores_the_median_of_its_seeds_and_one_that_diverged_cannot_win():
