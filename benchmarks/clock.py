@@ -93,7 +93,7 @@ def fresh_side_by_side(codes: dict[str, str], rounds: int) -> dict[str, dict[str
 
 def machine() -> dict[str, Any]:
     """Where and with what a table was measured."""
-    from bilevel_book.experiments.running import commit  # not above: who imports this module is weighed
+    from bilevel_book.experiments.environment import commit  # not above: who imports this module is weighed
 
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None

@@ -6,7 +6,7 @@ from concurrent.futures import BrokenExecutor
 from functools import cache, partial
 from pathlib import Path
 
-from bilevel_book.files import experiment_file, shipped_experiments
+from bilevel_book.paths import experiment_file, shipped_experiments
 
 JUDGED = ("hyper-representation", "hyper-cleaning")  # the experiments of the paper
 
@@ -15,12 +15,14 @@ def parser() -> argparse.ArgumentParser:
     names = ", ".join(shipped_experiments())
     top = argparse.ArgumentParser(prog="python -m bilevel_book", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
-    both = argparse.ArgumentParser(add_help=False)
+    folder = argparse.ArgumentParser(add_help=False)
+    folder.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
+    both = argparse.ArgumentParser(add_help=False, parents=[folder])
     both.add_argument("name", help=f"the experiment: {names}, or the path of a TOML file")
     both.add_argument("--size", default="smoke", help="smoke (a minute) or full (hours); default smoke")
-    both.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
-    again.add_argument("--dask", metavar="ADDRESS", help="a Dask cluster to do them; local: one of --jobs processes")
+    again.add_argument("--dask", metavar="ADDRESS", help="the address of a Dask scheduler, whose workers do them")
+    again.add_argument("--replace", action="store_true", help="do runs again that are stored with other settings")
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
@@ -29,9 +31,8 @@ def parser() -> argparse.ArgumentParser:
         command.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
         command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
         command.add_argument("--label", action="append", help="only the runs of this label (can be repeated)")
-    judge = commands.add_parser("verdicts", help="print each claim of the paper with its numbers and its verdict")
+    judge = commands.add_parser("verdicts", parents=[folder], help="print each claim of the paper with its verdict")
     judge.add_argument("name", choices=JUDGED, help="the experiment")
-    judge.add_argument("--results", type=Path, default=Path("results"), help="where results are kept; default results")
     commands.add_parser("doctor", help="say what this installation has, what it lacks, and what to do")
     return top
 
@@ -61,30 +62,42 @@ def do(given: argparse.Namespace) -> None:
     if given.command == "verdicts":
         return verdicts(given.name, given.results)
     from bilevel_book import experiments
-    from bilevel_book.experiments import running
 
+    results = given.results if given.size == experiments.FULL else given.results / given.size
     if given.command == "report":
-        return experiments.report(given.name, given.results, given.size)
+        return experiments.report(given.name, results, given.size)
     if given.command == "calibrate":
         return print(f"stored in {experiments.calibrate(given.name, given.size)}")
-    runs = experiments.sweep(given.name, given.size, given.group, given.label)
-    folder = given.results / experiments.load(given.name).name / given.size
-    if given.command == "reproduce":
-        done = experiments.reproduce(runs, folder, given.jobs, given.dask)
-        return print(f"{len(done)} runs done, {len(runs) - len(done)} were there already, in {folder}")
-    wrong = running.wrong(runs, folder, given.rows, given.jobs)
-    print("\n".join([*wrong, f"{len(runs) - len(wrong)} of {len(runs)} runs in {folder} are as the code gives them"]))
-    if wrong:
-        raise ValueError(f"{len(wrong)} runs are not")
+    if given.command == "verify":
+        return verify(experiments.sweep(given.name, given.size, given.group, given.label, results), results, given)
+    from bilevel_book.experiments.running import reproduce_in_order
+
+    plan = experiments.Plan(experiments.load(given.name), given.size, results)
+    options = {"jobs": given.jobs, "dask": given.dask, "replace": given.replace}
+    done, total = reproduce_in_order(plan, given.group or [*plan.groups], given.label, **options)
+    print(f"{done} runs done, {total - done} were there already, in {results / plan.file.name}")
 
 
-def verdicts(name: str, folder: Path) -> None:
+def verify(runs: list, results: Path, given: argparse.Namespace) -> None:
+    from bilevel_book.experiments.verification import verify_all
+
+    found = verify_all(runs, results, given.rows, given.jobs)
+    mismatches = [each.mismatch for each in found if each.mismatch]
+    print(*mismatches, sep="\n", end="\n" * bool(mismatches))
+    rows = sum(each.rows for each in found)
+    agree = len(found) - len(mismatches)
+    print(f"{agree} of {len(runs)} runs in {results} agree with the code; {rows} rows were compared")
+    if mismatches:
+        raise ValueError(f"{len(mismatches)} runs do not agree")
+
+
+def verdicts(name: str, results: Path) -> None:
     from bilevel_book import ledger
-    from bilevel_book.ledger.evidence import all_runs
+    from bilevel_book.experiments import runs_of
     from bilevel_book.verdicts import sentences
 
-    case = cache(partial(sentences.case, folder=folder))
-    for claim in ledger.of_experiment(name, all_runs(name, folder), case):
+    case = cache(partial(sentences.case, folder=results))
+    for claim in ledger.of_experiment(name, runs_of(name, results=results), case):
         where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
         print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
 

@@ -2,12 +2,10 @@
 
 import pandas as pd
 
-from bilevel_book import stored
-from bilevel_book.experiments import load, sweep
+from bilevel_book.experiments import load, runs_of, sweep
 from bilevel_book.verdicts.comparison import Sentence, compare
 from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide
-from bilevel_book.verdicts.selection import boxes_of, inside
-from bilevel_book.verdicts.tuning import edges
+from bilevel_book.verdicts.selection import near_edges
 
 EXPERIMENT, REFERENCE, PROBLEMS = "after-2023", "SOBA", ("quadratic", "penalties", "cleaning")
 WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided", Verdict.FAILS: "behind"}
@@ -15,7 +13,7 @@ WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "und
 
 def runs(problem: str) -> pd.DataFrame:
     """The stored runs of a problem, labelled by method."""
-    table = stored.read(EXPERIMENT, "tuned")
+    table = runs_of(EXPERIMENT, "tuned")
     method, own = (table.label.str.split(", ").str[k] for k in range(2))
     return table.assign(label=method)[own == problem]
 
@@ -37,9 +35,8 @@ def judged(problem: str, margin: float = MARGIN) -> pd.DataFrame:
 def at_edges(problem: str) -> dict[str, list[str]]:
     """The settings that were chosen in the outer tenth of their box, by method."""
     boxes, found = load(EXPERIMENT).tables["boxes"], {}
-    for run in sweep(EXPERIMENT, stored.SIZE, ["tuned"]):
+    for run in sweep(EXPERIMENT, groups=["tuned"]):
         if run.label.endswith(f", {problem}"):
-            ends = {name: (box["low"], box["high"]) for name, box in boxes_of(boxes[run.label].options)}
-            near = edges({name: inside(run.options, name) for name in ends}, ends)
+            near = near_edges(boxes[run.label].options, run.options)
             found[run.label.split(", ")[0]] = [f"{name} {end}" for name, end in near.items()]
     return {method: near for method, near in found.items() if near}

@@ -8,15 +8,17 @@ The classifier is that of HyperCleaning, w = argmin of mean CE(w . image, label)
 is taken as known: as many images are called wrong and dropped.
 """
 
-import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from bilevel_book.experiments.running import environment, one_thread
+from bilevel_book.experiments.environment import environment, one_thread
+from bilevel_book.experiments.tables import json_lines
 from bilevel_book.mnist.hyper_cleaning import HyperCleaning, area_under_curve, class_scores, log_likelihoods
 from bilevel_core.checkpoint import write_atomically
 
@@ -102,24 +104,22 @@ def judged(problem: HyperCleaning, scores: Tensor) -> dict[str, float]:
     return {name: number.item() for name, number in (numbers | {"test_accuracy": found.double().mean()}).items()}
 
 
-def store(seed: int, folder: Path) -> Path:
-    """Judge both on the images of hyper-cleaning with that seed; a CSV, and a JSON with versions and cost."""
-    start, path = time.process_time(), folder / "hyper-cleaning" / "baselines" / f"{seed}.csv"
-    problem = HyperCleaning(NOISE, seed, C=C, dtype=torch.float64)
+def reproduce(seed: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Judge both on the images of hyper-cleaning with that seed: a row for each, and the facts about both."""
+    start, problem = time.process_time(), HyperCleaning(NOISE, seed, C=C, dtype=torch.float64)
     with one_thread():
         data = problem.lower_set.pixels, problem.noisy_labels, C
         scores = {"out of sample": out_of_sample(*data), "trimmed": trimmed(*data, NOISE)}
         rows = [{"label": label, "seed": seed} | judged(problem, score) for label, score in scores.items()]
-    write_atomically(path, pd.DataFrame(rows).to_csv(index=False, float_format="%.6g").encode())
     facts = {"noise": NOISE, "C": C, "folds": FOLDS, "rounds": ROUNDS, "tolerance": TOLERANCE}
-    facts |= {"cpu_seconds": round(time.process_time() - start, 1)} | environment()
-    write_atomically(path.with_suffix(".json"), (json.dumps(facts, indent=1) + "\n").encode())
+    return rows, {"seed": seed} | facts | {"cpu_seconds": round(time.process_time() - start, 1)} | environment()
+
+
+def store(results: Path, seeds: Sequence[int] = SEEDS) -> Path:
+    """Store what `reproduce` gives as a table: hyper-cleaning/baselines.csv, and beside it a JSON of the facts."""
+    found = [reproduce(seed) for seed in seeds]
+    path = results / "hyper-cleaning" / "baselines.csv"
+    table = pd.DataFrame([row for rows, _ in found for row in rows])
+    write_atomically(path, table.to_csv(index=False, float_format="%.6g").encode())
+    write_atomically(path.with_suffix(".json"), json_lines(facts for _, facts in found))
     return path
-
-
-def read(folder: Path) -> pd.DataFrame:
-    """What is stored: label, seed, auc, f1, test_accuracy."""
-    return pd.concat(
-        [pd.read_csv(path) for path in sorted((folder / "hyper-cleaning" / "baselines").glob("*.csv"))],
-        ignore_index=True,
-    )

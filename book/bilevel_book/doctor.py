@@ -1,12 +1,10 @@
 """What this installation has and what it lacks: python -m bilevel_book doctor. Nothing is fetched, nothing is kept."""
 
-import os
 import platform
-import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -28,20 +26,28 @@ class Finding(NamedTuple):
     cure: str = ""
 
 
-def versions() -> Iterator[Finding]:
-    """Of Python, of the library and of each package that it needs."""
+def pinned() -> dict[str, str]:
+    """The version of each package that requirements.txt asks for; none outside the tree of the book."""
+    lines = PINS.read_text(encoding="utf-8").splitlines() if PINS.is_file() else []
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
+def packages() -> Iterator[Finding]:
+    """Python, the library, and what is installed beside what is pinned."""
     yield Finding("ok", f"Python {platform.python_version()}")
-    here, listed = bilevel_core.__version__, version("bilevel-core")
-    again = "" if here == listed else f"pip lists {listed}: install this one again"
-    yield Finding("warning" if again else "ok", f"bilevel_core {here} in {Path(bilevel_core.__file__).parent}", again)
-    for needed in (line for line in requires("bilevel-core") or () if "extra ==" not in line):
-        name, _, least = needed.partition(">=")
+    yield Finding("ok", f"bilevel_core {bilevel_core.__version__} in {Path(bilevel_core.__file__).parent}")
+    as_pinned = 0
+    for name, asked in pinned().items():
+        cure = f"pip install {name}=={asked}, or all of them: touch requirements.txt && make book"
         try:
-            found = version(name)
-            old = least and [int(part) for part in re.findall(r"\d+", found)] < [int(part) for part in least.split(".")]
+            found = version(name).partition("+")[0]  # 2.13.0+cpu is 2.13.0 for one kind of machine
         except PackageNotFoundError:
-            found, old = "is not installed", True
-        yield Finding("problem" if old else "ok", f"{name} {found}", f"pip install '{needed}'" if old else "")
+            yield Finding("problem", f"{name} is pinned and not installed", cure)
+            continue
+        as_pinned += found == asked
+        if found != asked:
+            yield Finding("warning", f"{name} {found} is installed, {asked} is pinned", cure)
+    yield Finding("ok", f"{as_pinned} packages are installed as requirements.txt pins them")
 
 
 def data() -> Iterator[Finding]:
@@ -50,16 +56,6 @@ def data() -> Iterator[Finding]:
 
     load_mnist()
     yield Finding("ok", f"MNIST: {len(FILES)} files in {MNIST}, each with its checksum")
-
-
-def threads() -> Iterator[Finding]:
-    """Of torch, beside the cores that this process may use."""
-    import torch
-
-    taken = torch.get_num_threads()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    best = "one is best for small problems and for runs side by side: set OMP_NUM_THREADS=1 before Python starts"
-    yield Finding("ok" if taken <= cores else "warning", f"threads: {taken}, cores: {cores}", best * (taken > 1))
 
 
 def checkpoint() -> Iterator[Finding]:
@@ -72,37 +68,13 @@ def checkpoint() -> Iterator[Finding]:
         for steps in (5, 10):
             resumed = run(problem, solver, steps=steps, checkpoint=Path(folder) / "doctor.ckpt", progress=False)
     if not resumed.state.x.equal(run(problem, solver, steps=10, progress=False).state.x):
-        raise ArithmeticError("a run that is resumed is not the run in one go; report this, with all the lines above")
-    yield Finding("ok", "checkpoint: a run that is stopped and resumed is the run in one go")
+        raise ArithmeticError("a resumed run differs from the run in one go; report this, with all the lines above")
+    yield Finding("ok", "checkpoint: a resumed run equals the run in one go")
 
 
 def browser() -> str | None:
     """The Chromium of this machine."""
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
-
-
-def pinned() -> dict[str, str]:
-    """The version of each package that requirements.txt asks for."""
-    lines = PINS.read_text(encoding="utf-8").splitlines()
-    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
-
-
-def pins() -> Iterator[Finding]:
-    """What is installed, beside what is pinned."""
-    if not PINS.is_file():
-        return
-    wrong = False
-    for name, asked in pinned().items():
-        cure = f"pip install {name}=={asked}, or all of them: touch requirements.txt && make book"
-        try:
-            if (found := version(name).partition("+")[0]) != asked:  # 2.13.0+cpu is 2.13.0 for one kind of machine
-                wrong = True
-                yield Finding("warning", f"{name} {found} is installed, {asked} is pinned", cure)
-        except PackageNotFoundError:
-            wrong = True
-            yield Finding("problem", f"{name} is pinned and not installed", cure)
-    if not wrong:
-        yield Finding("ok", f"all {len(pinned())} packages are those that requirements.txt pins")
 
 
 def chromium() -> Iterator[Finding]:
@@ -123,7 +95,7 @@ def lab() -> Iterator[Finding]:
             yield Finding("problem", f"JupyterLab has no {name}", f"pip install --force-reinstall {package}")
 
 
-CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (versions, data, threads, checkpoint, pins, chromium, lab)
+CHECKS: tuple[Callable[[], Iterable[Finding]], ...] = (packages, data, checkpoint, chromium, lab)
 
 
 def report(checks: Iterable[Callable[[], Iterable[Finding]]] | None = None) -> int:

@@ -5,31 +5,20 @@ from functools import cache
 import pandas as pd
 
 from bilevel_book.experiments import sweep
-from bilevel_book.stored import SIZE
+from bilevel_book.experiments.checking import known
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
 
 
 @cache
-def _groups(experiment: str) -> dict[str, tuple[str, ...]]:
-    runs = sweep(experiment, SIZE)
-    return {run.group: tuple(dict.fromkeys(r.label for r in runs if r.group == run.group)) for run in runs}
-
-
 def labels(experiment: str, group: str) -> tuple[str, ...]:
     """The labels of the runs in a group."""
-    known = _groups(experiment)
-    if group not in known:
-        raise ValueError(f"{experiment} has no group {group!r}; it has {', '.join(known)}")
-    return known[group]
+    return tuple(dict.fromkeys(run.label for run in sweep(experiment, groups=[group])))
 
 
 def label(experiment: str, group: str, name: str) -> str:
     """`name`, if there is a run of that label in that group."""
-    known = labels(experiment, group)
-    if name not in known:
-        raise ValueError(f"group {group} of {experiment} has no label {name!r}; it has {', '.join(map(repr, known))}")
-    return name
+    return known(name, labels(experiment, group), f"label in {experiment}, {group},")
 
 
 def select(table: pd.DataFrame, experiment: str, group: str, *names: str) -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """Where the book's folders are: in the tree, or, where the book is installed, in the package."""
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,6 +15,28 @@ def _folder(in_tree: str, in_package: str) -> Path:
 RESULTS = _folder("results", "results")
 EXPERIMENTS = _folder("experiments", "configurations")
 MNIST = _folder("data/mnist", "mnist_files")
+
+
+def shipped_experiments() -> dict[str, Path]:
+    """The files of the experiments that come with the book, by name."""
+    return {experiment_name(path): path for path in sorted(EXPERIMENTS.glob("*.toml"))}
+
+
+def experiment_name(experiment: str | os.PathLike[str]) -> str:
+    """The name of an experiment: that of its file, with hyphens."""
+    return Path(experiment).stem.replace("_", "-")
+
+
+def experiment_file(experiment: str | os.PathLike[str]) -> Path:
+    """The file of an experiment that comes with the book, by its name, or any TOML file, by its path."""
+    name, shipped = os.fspath(experiment), shipped_experiments()
+    path = shipped.get(name, Path(experiment))
+    if path.suffix != ".toml":
+        known = f"known are {', '.join(shipped)}"
+        raise ValueError(f"unknown experiment {name!r} (or give the path of a TOML file); {known}")
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return path
 
 
 def chapter(number: int) -> Path:

@@ -17,9 +17,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from bilevel_book import stored as results
 from bilevel_book.bent import Bent, InBall
-from bilevel_book.experiments import sweep
+from bilevel_book.experiments import runs_of, sweep
 from bilevel_book.methods import F2SA, F3SA
 from bilevel_book.ripples import Ripples
 from bilevel_book.verdicts.student import interval
@@ -169,8 +168,8 @@ def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float 
 @lru_cache(maxsize=3)
 def histories(kind: str, experiment: str = "rate") -> dict[tuple[str, float | None], pd.DataFrame]:
     """The stored runs of a kind by label, or, of the kind "frozen", by method and by the time of freezing."""
-    table = results.read(experiment, group=kind)
-    runs = {run.label: run.options for run in sweep(experiment, "full", [kind])}
+    table = runs_of(experiment, kind)
+    runs = {run.label: run.options for run in sweep(experiment, groups=[kind])}
     return {
         (runs[label]["method"] if kind == "frozen" else label, runs[label].get("frozen")): rows
         for label, rows in table.groupby("label")

@@ -4,12 +4,13 @@ All numbers come from stored files, or from the assumptions that are written her
 """
 
 import heapq
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
 
+from bilevel_book.experiments import load, names
+from bilevel_book.experiments.tables import stored_runs
 from bilevel_book.paths import RESULTS
 
 COST = RESULTS / "cost"
@@ -18,12 +19,8 @@ BYTES = 4  # of a float32
 
 def seconds() -> dict[str, list[float]]:
     """The CPU seconds of every stored run that tells them, by experiment."""
-    found: dict[str, list[float]] = {}
-    for path in sorted(RESULTS.glob("*/*/*/*.json")):
-        told = json.loads(path.read_text()).get("cpu_seconds")
-        if told is not None:
-            found.setdefault(path.relative_to(RESULTS).parts[0], []).append(told)
-    return found
+    tables = {name: [stored_runs(name, group) for group in load(name).sizes["full"]] for name in names()}
+    return {name: [run.facts["cpu_seconds"] for table in own for run in table.values()] for name, own in tables.items()}
 
 
 def makespan(runs: Iterable[float], workers: int) -> float:

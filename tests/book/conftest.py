@@ -8,7 +8,6 @@ import pytest
 
 from bilevel_book import experiments
 from bilevel_book.ledger import Evidence
-from bilevel_book.stored import SIZE
 from bilevel_book.verdicts import sentences
 from bilevel_book.verdicts.cells import Outcome
 
@@ -22,7 +21,7 @@ def made_up(experiment):
     """A history for the runs that decide, of three seeds: losses that fall, a little higher for each seed."""
     share = np.linspace(0, 1, 97)
     tables = []
-    for run in experiments.sweep(experiment, SIZE):
+    for run in experiments.sweep(experiment):
         if run.seed % 10 > 2:
             continue
         falling = 8 * np.exp(-20 * share) + 0.1 + 0.01 * (run.seed % 10)

@@ -72,7 +72,7 @@ def test_a_rival_is_compared_with_itself_and_momentum_in_its_own_group(evidence)
 
 
 def test_an_unknown_label_raises(evidence):
-    with pytest.raises(ValueError, match=r"group ablations of hyper-representation has no label 'delta 3'.*'delta 10'"):
+    with pytest.raises(ValueError, match=r"label in hyper-representation, ablations, 'delta 3'; known are .*delta 10"):
         effects.of_fdehbo(evidence.representation, ["delta 3"])
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from bilevel_book import experiments, paths
 from bilevel_book.ledger import PASSAGES, claims, effects, judged, render, taken, tally, values
-from bilevel_book.ledger.evidence import all_runs
-from bilevel_book.stored import SIZE
 from bilevel_book.verdicts import Verdict
 
 BOOK = paths.ROOT / "book"
@@ -116,7 +114,7 @@ def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices
     seen = {("ablations", "as in the paper"), ("ablations", "no second-order term"), ("momentum", "main comparison"),
             ("momentum", "eta 0.9, as in the paper")}  # fmt: skip
     for experiment in ("hyper-representation", "hyper-cleaning"):
-        for run in experiments.sweep(experiment, SIZE):
+        for run in experiments.sweep(experiment):
             if run.group in ("ablations", "rivals", "momentum", "choices", "equal_steps"):
                 assert (run.group, run.label) in seen or f"{run.label}: " in shown, run.name
 
@@ -159,4 +157,4 @@ def test_an_unknown_judge_and_missing_runs_raise(tmp_path):
     with pytest.raises(ValueError, match="a:b: there is no judge 'singel_loop'"):
         claims.load(path)
     with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation, pilot, are not stored.*reproduce"):
-        all_runs("hyper-representation", tmp_path)
+        experiments.runs_of("hyper-representation", results=tmp_path)

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 from bilevel_book.__main__ import main
-from bilevel_book.experiments import load, sweep
+from bilevel_book.experiments import load, runs_of, sweep
 from bilevel_book.figures.verdicts import told
 from bilevel_book.ledger import of_experiment
-from bilevel_book.ledger.evidence import all_runs
 from bilevel_book.paths import ROOT, chapter
 from bilevel_book.verdicts import Sentence, Verdict, judge, sentences
 from bilevel_book.verdicts.itself import against_itself
@@ -139,7 +138,7 @@ def test_missing_runs_raise_with_a_remedy(tmp_path, capsys):
 def test_the_command_prints_every_claim_with_its_verdict(capsys):
     assert main(["verdicts", "hyper-representation"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("\n[") == len(of_experiment("hyper-representation", all_runs("hyper-representation")))
+    assert printed.count("\n[") == len(of_experiment("hyper-representation", runs_of("hyper-representation")))
     assert "] FdeHBO converges much faster than PZOBO-S, F2SA and F3SA (Section 4.1, Figure 1)" in printed
 
 

@@ -6,10 +6,10 @@ import random
 from datetime import date
 
 import pytest
+from bilevel_book.stored import SIZE
 
 from bilevel_book.experiments import names, sweep, verify
 from bilevel_book.paths import RESULTS
-from bilevel_book.stored import SIZE
 
 MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision", "sweeps")
 COSTS = {f"cost/{name}.{end}" for name in MEASURED for end in ("csv", "json")}

@@ -1,10 +1,10 @@
 """The stored runs are complete, and their settings are those that were chosen."""
 
 import pytest
+from bilevel_book.stored import SIZE
 
 from bilevel_book import experiments
 from bilevel_book.paths import RESULTS
-from bilevel_book.stored import SIZE
 
 
 @pytest.mark.checks("experiments:figure-1", "experiments:figure-2")

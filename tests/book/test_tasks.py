@@ -66,7 +66,7 @@ def stored(monkeypatch):
                  "score": 5.0 if k == 0 else value}
                 for k in range(25)
             ]  # fmt: skip
-    monkeypatch.setattr(after_2023.stored, "read", lambda *_: pd.DataFrame(rows))
+    monkeypatch.setattr(after_2023, "runs_of", lambda *_: pd.DataFrame(rows))
     return rows
 
 

@@ -15,22 +15,21 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from bilevel_book.experiments.boxes import at_trial
-from bilevel_book.experiments.checking import known
+from bilevel_book.experiments.environment import environment, one_thread
 from bilevel_book.experiments.files import calibration_file, load
-from bilevel_book.experiments.plan import Run, run_of
-from bilevel_book.experiments.running import environment, one_thread
-from bilevel_book.files import experiment_file
+from bilevel_book.experiments.plan import FULL, Plan, Run
+from bilevel_book.paths import experiment_file
+from bilevel_book.verdicts.selection import at_trial
 from bilevel_core.checkpoint import write_atomically
 from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
 
-SHORTEST = 0.02  # seconds of one measurement: below that the clock's own cost would show
+SHORTEST_SECONDS = 0.02  # of one measurement: below that the clock's own cost would show
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
-DEAR = 1.0  # seconds a step: what cost more is not measured again
-LATE = 10**6  # the t of the steps that are measured: beyond where any schedule of momentum is capped at 1
+DEAR_SECONDS = 1.0  # a step: what costs more is not measured again
+LATE_STEP = 10**6  # the t of the steps that are measured: beyond where any schedule of momentum is capped at 1
 
 
-def calibrate(experiment: str | os.PathLike[str], size: str = "full", rounds: int = 30, progress: bool = True) -> Path:
+def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int = 30, progress: bool = True) -> Path:
     """Measure a step of every method of an experiment, and the prices of H v and J v; store them beside its file.
 
     Each round measures all of them once; what differs only in the sizes of steps is one method. What is there already
@@ -40,15 +39,16 @@ def calibrate(experiment: str | os.PathLike[str], size: str = "full", rounds: in
     file, path = load(experiment), calibration_file(experiment_file(experiment))
     kinds: dict[str, str] = {}
     runs: dict[str, Run] = {}
-    for group in file.sizes[known(size, file.sizes, f"size of {file.name}")].values():
+    plan = Plan(file, size)
+    for group in plan.groups.values():
         for label in group.only if group.time or not (group.trials or group.grid) else []:
-            run = run_of(file, group, label)
+            run = plan.run_of(group, label)
             runs.setdefault(kinds.setdefault(group.priced_as(label), _kind(run)), run)
     content = dict(file.calibration)
     old = content.setdefault("steps", {})
     costs = {kinds[name]: cost for name, cost in old.items() if name in kinds}
     if not costs.keys() >= runs.keys():
-        beside = {kind for kind, cost in costs.items() if cost["median"] < DEAR}
+        beside = {kind for kind, cost in costs.items() if cost["median"] < DEAR_SECONDS}
         timers = {kind: _steps(run) for kind, run in runs.items() if kind in beside or kind not in costs}
         timers |= _products(replace(run, problem_options=file.options))
         quartiles = _quartiles(timers, rounds, progress)
@@ -84,7 +84,7 @@ def _steps(run: Run) -> Callable[[], float]:
     """Seconds a step, late in a run, where momentum is at work; a method with a period is measured over one."""
     problem, solver = run.make_problem(), replace(run, options=at_trial(run.options, 0)).make_solver()
     period = getattr(solver, "period", 1)
-    start = state = solver.init(problem, 0).replace(t=LATE * period)
+    start = state = solver.init(problem, 0).replace(t=LATE_STEP * period)
 
     def one_period() -> None:
         nonlocal state
@@ -112,7 +112,7 @@ def _timer(call: Callable[[], Any], each: int = 1) -> Callable[[], float]:
 
     def measure() -> float:
         start, calls, took = time.process_time(), 0, 0.0
-        while took < SHORTEST:
+        while took < SHORTEST_SECONDS:
             call()
             calls, took = calls + 1, time.process_time() - start
         return took / (calls * each)

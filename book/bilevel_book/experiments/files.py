@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +10,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bilevel_book.experiments.boxes import Options, at_trial, boxes_in
 from bilevel_book.experiments.checking import at, check_options, find_problem, find_solver, known, typed
-from bilevel_book.files import experiment_file, shipped_experiments
+from bilevel_book.paths import experiment_file, experiment_name, shipped_experiments
+from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
 from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
+
+RULES = ("wider boxes", "best trial")
+GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)  # the name of a file in the folder of results
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,15 @@ class Method:
     solver: str
     options: Options
     problem: Options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """How stored trials decide a table of methods: from which table, and by the trials of which groups."""
+
+    rule: str
+    methods: str
+    by: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +49,8 @@ class Group:
     settings: Options = field(default_factory=dict)
     grid: bool = False
     trials: int = 0
-    chosen: list[str] | None = None
+    best: int | None = None
+    by: list[str] = field(default_factory=list)
     time: float | None = None
     steps: int | None = None
     gradients: float | None = None
@@ -58,7 +72,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A file: the problem with its options, the columns of the report, tables of methods, and groups by size.
+    """A file: the problem with its options, the columns of the report, tables of methods, rules, and groups by size.
 
     `calibration` is what `calibrate` stored beside the file, if it did.
     """
@@ -68,24 +82,26 @@ class Experiment:
     options: Options
     columns: list[str]
     tables: dict[str, dict[str, Method]]
+    rules: dict[str, Rule]
     sizes: dict[str, dict[str, Group]]
     calibration: Options
 
 
 def names() -> list[str]:
-    """The experiments that come with the package."""
+    """The experiments that come with the book."""
     return list(shipped_experiments())
 
 
 def load(experiment: str | os.PathLike[str]) -> Experiment:
-    """What the file of an experiment says: one that comes with the package, by its name, or any TOML file, by its path.
+    """What the file of an experiment says: one that comes with the book, by its name, or any TOML file, by its path.
 
     Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
     """
     path = experiment_file(experiment)
-    stored = calibration_file(path)
+    costs = calibration_file(path)
     with at(path.name):
-        return _decode(path.stem.replace("_", "-"), path.read_text(), stored.read_text() if stored.exists() else "{}")
+        text, calibration = path.read_text(encoding="utf-8"), costs.read_text() if costs.exists() else "{}"
+        return _decode(experiment_name(path), text, calibration)
 
 
 def calibration_file(path: Path) -> Path:
@@ -102,15 +118,26 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
         owner = find_problem(problem)
     with at("options"):
         check_options(options, owner)
+    ruled = {table: content.pop(table) for table in [*content] if "rule" in typed(table, content[table], dict)}
     tables = {
-        table: {label: _method(content, table, label, owner) for label in typed(table, entries, dict)}
-        for table, entries in content.items()
+        table: {label: _method(content, table, label, owner) for label in entries} for table, entries in content.items()
     }
+    rules: dict[str, Rule] = {}
+    stand_ins = dict(tables)  # what a rule will decide has the labels and the solvers of the table that it starts from
+    for table, entry in ruled.items():
+        with at(table):
+            check_options(entry, Rule)
+            rules[table] = rule = Rule(**entry)
+            known(rule.rule, RULES, "rule")
+            stand_ins[table] = stand_ins[known(rule.methods, stand_ins, "table of methods")]
     groups = {
-        size: {group: _group(size, group, plan, tables, owner) for group, plan in typed(size, plans, dict).items()}
+        size: {
+            group: _group(f"[sizes.{size}] {group}", group, plan, stand_ins, owner)
+            for group, plan in typed(size, plans, dict).items()
+        }
         for size, plans in sizes.items()
     }
-    return Experiment(name, problem, options, columns, tables, groups, json.loads(calibration))
+    return Experiment(name, problem, options, columns, tables, rules, groups, json.loads(calibration))
 
 
 def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
@@ -124,39 +151,48 @@ def _method(content: Options, table: str, label: str, problem: Any, *followed: s
         if "like" in entry:
             like = _take(entry, "like", str)
             like = f"main.{like}" if like in content.get("main", {}) else like
-            others = [f"{name}.{other}" for name, entries in content.items() for other in typed(name, entries, dict)]
+            others = [f"{name}.{other}" for name, entries in content.items() for other in entries]
             known(like, [other for other in others if other not in followed], "label in `like`")
             base = _method(content, *like.split(".", 1), problem, *followed, like)
         solver, changes = _take(entry, "solver", str, base.solver), _take(entry, "problem", dict, {})
-        trial = _take(entry, "trial", int | None)
         check_options(changes, problem)
         _check_settings(entry, solver)
-        options = base.options | entry
-        return Method(solver, options if trial is None else at_trial(options, trial), base.problem | changes)
+        return Method(solver, base.options | entry, base.problem | changes)
 
 
-def _group(size: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Method]], problem: type) -> Group:
-    with at(f"[sizes.{size}] {name}"):
+def _group(place: str, name: str, plan: Any, tables: Mapping[str, Mapping[str, Method]], problem: type) -> Group:
+    with at(place):
+        if not GROUP_NAME.fullmatch(name):
+            raise ValueError("the name of a group must be letters, digits, _ and -, as it names a file")
         given = {"methods": name, "only": [], "seeds": None} | typed(name, plan, dict)
         check_options(given, Group)
         table = tables[known(given["methods"], tables, "table of methods")]
         group = Group(**given | {"only": given["only"] or list(table)})
-        budgets = [name for name in ("steps", "gradients", "time") if getattr(group, name) is not None]
-        if len(budgets) != 1:
-            raise ValueError(f"give one of steps, gradients or time, got {' and '.join(budgets) or 'none'}")
-        if group.time is None:  # else it has to be calibrated first
-            Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
-        elif not group.time > 0:
-            raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
+        _check_numbers(group)
         check_options(group.problem, problem)
         for label in group.only:
             method = table[known(label, table, "label in `only`")]
             _check_settings(group.settings, method.solver)
-            if group.time and any(isinstance(box["low"], int) for box in boxes_in(method.options)):
-                raise ValueError(
-                    f"a box of whole numbers changes what a step of {label} costs: give gradients, not time"
-                )
+            of_integers = any(isinstance(box["low"], int) for box in boxes_of(method.options).values())
+            if group.time and group.trials and of_integers:
+                raise ValueError(f"a box of integers changes what a step of {label} costs: give gradients, not time")
         return group
+
+
+def _check_numbers(group: Group) -> None:
+    if not group.seeds:
+        raise ValueError("seeds: got none, give at least one")
+    if group.trials < 0:
+        raise ValueError(f"trials must be at least 1, got {group.trials}")
+    if (group.best is None) != (not group.by) or not 1 <= (group.best or 1) <= max(1, group.trials):
+        raise ValueError(f"give `best` and `by` together, best from 1 to trials, got {group.best} by {group.by}")
+    budgets = [name for name in ("steps", "gradients", "time") if getattr(group, name) is not None]
+    if len(budgets) != 1:
+        raise ValueError(f"give one of steps, gradients or time, got {' and '.join(budgets) or 'none'}")
+    if group.time is None:  # else it has to be calibrated first
+        Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
+    elif not group.time > 0:
+        raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
 
 
 def _check_settings(settings: Options, solver: str) -> None:

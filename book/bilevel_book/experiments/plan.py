@@ -1,4 +1,4 @@
-"""What is to be run: the runs of an experiment."""
+"""What is to be run: the runs of an experiment. Where its file names a rule, stored trials decide."""
 
 import hashlib
 import itertools
@@ -8,14 +8,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
-from bilevel_book.experiments.boxes import Options, at_trial
+import pandas as pd
+
 from bilevel_book.experiments.checking import at, find_problem, find_solver, known, parameters
-from bilevel_book.experiments.files import Experiment, Group, load, with_schedules
+from bilevel_book.experiments.files import Experiment, Group, Method, load, with_schedules
+from bilevel_book.experiments.tables import StoredRun, read, stored_runs, table_version
+from bilevel_book.paths import RESULTS
+from bilevel_book.verdicts.selection import Options, at_trial, ranked, trial_label, widened
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import Solver
+
+FULL = "full"  # the size of the stored runs; smaller ones are for trying
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,15 @@ class Run:
         options = ({"seed": self.seed} if needs_seed else {}) | self.problem_options
         return _problem(self.problem, json.dumps(options))
 
+    def stored_in(self, results: Path) -> StoredRun | None:
+        """What is stored under the name of this run, with these settings or with others."""
+        return stored_runs(self.experiment, self.group, results).get((self.label, self.seed))
+
+    def is_stored(self, results: Path) -> bool:
+        """Whether this very run, with these settings, is stored, and its rows are intact."""
+        found = self.stored_in(results)
+        return found is not None and found.is_intact and found.facts["run"] == self.as_json
+
 
 @lru_cache(maxsize=2)
 def _problem(name: str, options: str) -> BilevelProblem:
@@ -71,56 +87,128 @@ def paper_settings(experiment: str, solver: str) -> Options:
 
 
 def sweep(
-    experiment: str | os.PathLike[str], size: str, groups: list[str] | None = None, labels: list[str] | None = None
+    experiment: str | os.PathLike[str],
+    size: str = FULL,
+    groups: list[str] | None = None,
+    labels: list[str] | None = None,
+    results: Path = RESULTS,
 ) -> list[Run]:
-    """All runs of an experiment at one size, or those of some groups and labels, each checked before any is started."""
-    file = load(experiment)
-    plan = file.sizes[known(size, file.sizes, f"size of {file.name}")]
-    chosen = [known(group, plan, f"group of {file.name}, size {size},") for group in groups or plan]
-    runs = [run for name in plan if name in chosen for run in _runs(file, size, name)]
-    for run in runs:
-        with at(f"{file.name}, {run.group}, {run.label}"):
-            run.make_solver()
-    for name, count in Counter(run.name for run in runs).items():
-        if count > 1:
-            raise ValueError(f"{count} runs of {file.name} would be stored as {name}: give them other labels")
+    """All runs of an experiment at one size, or those of some groups and labels, each checked before any is started.
+
+    The trials that decide what is to be run are those stored in `results`.
+    """
+    plan = Plan(load(experiment), size, results)
+    chosen = [known(group, plan.groups, f"group of {plan.file.name}, size {size},") for group in groups or plan.groups]
+    runs = [run for group in plan.groups if group in chosen for run in plan.runs(group)]
     for label in labels or []:
-        known(label, dict.fromkeys(run.label for run in runs), f"label of {file.name}, size {size},")
+        known(label, dict.fromkeys(run.label for run in runs), f"label of {plan.file.name}, size {size},")
     return [run for run in runs if not labels or run.label in labels]
 
 
-def _runs(file: Experiment, size: str, name: str) -> Iterator[Run]:
-    group = file.sizes[size][name]
-    for seed, label in itertools.product(group.seeds, group.only):
-        run = replace(run_of(file, group, label), group=name, seed=seed, budget=_budget(file, size, group, label))
-        for full, options in _variants(label, run.options, group):
-            if group.chosen is None or full in group.chosen:
-                yield replace(run, label=full, options=options)
+class MissingTrials(ValueError):
+    """The trials that decide what to run are not stored yet."""
 
 
-def run_of(file: Experiment, group: Group, label: str) -> Run:
-    """What all runs of a label in a group share."""
-    method = file.tables[group.methods][label]
-    problem = file.options | method.problem | group.problem
-    return Run(file.name, "", label, method.solver, method.options | group.settings, file.problem, problem, 0, {})
+class Plan:
+    """The runs of an experiment at one size, by group, and the methods that stored trials decide."""
+
+    def __init__(self, file: Experiment, size: str = FULL, results: Path = RESULTS):
+        self.file, self.results = file, results
+        self.groups = file.sizes[known(size, file.sizes, f"size of {file.name}")]
+        self.size = size
+        self.methods, self.runs, self.ranked = cache(self._methods), cache(self._runs), cache(self._ranked)
+
+    def run_of(self, group: Group, label: str) -> Run:
+        """What all runs of a label in a group share."""
+        file, method = self.file, self.methods(group.methods)[label]
+        problem = file.options | method.problem | group.problem
+        return Run(file.name, "", label, method.solver, method.options | group.settings, file.problem, problem, 0, {})
+
+    def missing(self, group: str) -> list[Run]:
+        """The runs of a group that are not stored."""
+        return [run for run in self.runs(group) if not run.is_stored(self.results)]
+
+    def _runs(self, name: str) -> list[Run]:
+        group = self.groups[name]
+        runs = []
+        for seed, label in itertools.product(group.seeds, group.only):
+            run = replace(self.run_of(group, label), group=name, seed=seed, budget=self._budget(group, label))
+            for full, options in self._variants(label, run.options, group):
+                runs.append(replace(run, label=full, options=options))
+                with at(f"{self.file.name}, {name}, {full}"):
+                    runs[-1].make_solver()
+        common, count = Counter(run.name for run in runs).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{count} runs of {self.file.name} have the name {common}: give them other labels")
+        return runs
+
+    def _budget(self, group: Group, label: str) -> Options:
+        try:
+            return group.budget(self.file.calibration, label)
+        except KeyError as missing:
+            command = f"python -m bilevel_book calibrate {self.file.name} --size {self.size}"
+            raise ValueError(f"{self.file.name} is not calibrated for {missing}: run `{command}` first") from missing
+
+    def _variants(self, label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:
+        """One (label, options), or one for every trial, or for every combination of the values in lists."""
+        if group.trials:
+            chosen = self.ranked(*group.by)[label][: group.best] if group.by else range(group.trials)
+            yield from ((trial_label(label, k), at_trial(options, k)) for k in sorted(chosen))
+        elif group.grid:
+            lists = {key: value for key, value in options.items() if isinstance(value, list)}
+            for values in itertools.product(*lists.values()):
+                changed = dict(zip(lists, values, strict=True))
+                yield ", ".join([label, *(f"{key} {value}" for key, value in changed.items())]), options | changed
+        else:
+            yield label, options
+
+    def _methods(self, table: str) -> dict[str, Method]:
+        """The methods of a table: as the file has them, or as its rule and the stored trials give them."""
+        if table not in self.file.rules:
+            return self.file.tables[known(table, self.file.tables, "table of methods")]
+        rule = self.file.rules[table]
+        base, order = self.methods(rule.methods), self.ranked(*rule.by)
+        decided = {}
+        for label, method in base.items():
+            best = at_trial(method.options, order[label][0])
+            wider = rule.rule == "wider boxes"
+            options = widened(method.solver, method.options, best) if wider else best
+            decided[label] = replace(method, options=options)
+        return decided
+
+    def _ranked(self, *groups: str) -> dict[str, list[int]]:
+        """The trials of each method in these groups, the best first; all of them must be stored."""
+        for group in groups:
+            known(group, self.groups, f"group of {self.file.name}, size {self.size},")
+            if missing := self.missing(group):
+                cure = how_to_run(self.file.name, group, self.results, self.size)
+                raise MissingTrials(
+                    f"{len(missing)} of the {len(self.runs(group))} trials of {self.file.name}, {group}, which decide "
+                    f"what to run, are not stored: {cure}"
+                )
+        versions = tuple(table_version(self.file.name, group, self.results) for group in groups)
+        return _ranking(self.file.name, groups, self.results, versions)
 
 
-def _budget(file: Experiment, size: str, group: Group, label: str) -> Options:
-    try:
-        return group.budget(file.calibration, label)
-    except KeyError as missing:
-        command = f"python -m bilevel_book calibrate {file.name} --size {size}"
-        raise ValueError(f"{file.name} is not calibrated for {missing}: run `{command}` first") from missing
+def how_to_run(experiment: str, group: str, results: Path, size: str) -> str:
+    return (
+        f"run `python -m bilevel_book reproduce {experiment} --size {size} --group {group} --results {results}` first"
+    )
 
 
-def _variants(label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:
-    """One (label, options), or one for every trial, or for every combination of the values in lists."""
-    if group.trials:
-        yield from ((f"{label}, trial {k}", at_trial(options, k)) for k in range(group.trials))
-    elif group.grid:
-        lists = {key: value for key, value in options.items() if isinstance(value, list)}
-        for values in itertools.product(*lists.values()):
-            chosen = dict(zip(lists, values, strict=True))
-            yield ", ".join([label, *(f"{key} {value}" for key, value in chosen.items())]), options | chosen
-    else:
-        yield label, options
+@lru_cache(maxsize=64)
+def _ranking(
+    experiment: str, groups: tuple[str, ...], results: Path, versions: tuple[tuple[int, ...], ...]
+) -> dict[str, list[int]]:
+    return ranked(pd.concat([with_ends(experiment, group, results) for group in groups]))
+
+
+def with_ends(experiment: str, group: str, results: Path = RESULTS) -> pd.DataFrame:
+    """The stored histories of a group, and how each run ended: solver, stop, diverged_at."""
+    about = {
+        key: {"solver": run.facts["run"]["solver"], "stop": run.facts["stop"], "diverged_at": run.facts["diverged_at"]}
+        for key, run in stored_runs(experiment, group, results).items()
+    }
+    ends = pd.DataFrame.from_dict(about, orient="index")
+    ends.index.names = ["label", "seed"]
+    return read(experiment, group, results).join(ends, on=["label", "seed"])

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from bilevel_book.experiments.files import load
-from bilevel_book.experiments.storing import read
+from bilevel_book.experiments.plan import FULL, MissingTrials, Plan
+from bilevel_book.experiments.reading import runs_of
+from bilevel_book.paths import RESULTS
 
 
 def mean_and_range(values: pd.Series, digits: int = 3) -> str:
@@ -43,8 +45,16 @@ def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Serie
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
 
 
-def report(experiment: str, folder: Path, size: str) -> None:
-    """Print a table for each group of runs that are stored in `folder`."""
-    file = load(experiment)
-    for group, runs in read(experiment, folder, size).groupby("group", sort=False):
-        print(f"\n{group}\n\n{ends(runs, file.columns).to_string()}")
+def report(experiment: str, results: Path = RESULTS, size: str = FULL) -> None:
+    """Print a table for each group of runs that are stored in `results`, and how many of a group are missing."""
+    plan = Plan(load(experiment), size, results)
+    for group in plan.groups:
+        try:
+            runs, missing = plan.runs(group), plan.missing(group)
+        except MissingTrials as error:
+            print(f"\n{group}: {error}")
+            continue
+        print(f"\n{group}" + f": {len(missing)} of {len(runs)} runs are not stored" * bool(missing))
+        if len(missing) < len(runs):
+            stored = runs_of(experiment, group, results, size, partly=True)
+            print(f"\n{ends(stored, plan.file.columns).to_string()}")

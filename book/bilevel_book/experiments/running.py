@@ -1,88 +1,144 @@
-"""Running: every run of a sweep that is not stored yet, here, in several processes, or on a cluster."""
+"""Running: every run of a sweep that is not stored yet, here, in several processes, or on a Dask cluster.
 
+A run under way has a checkpoint and a lock in results/.scratch, and when it is done a file there. At the end of the
+command, or at the start of the next one, what is done is collected into the tables.
+"""
+
+import json
 import os
-import platform
-import re
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import lru_cache, partial
-from itertools import compress
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import contextmanager, suppress
+from glob import escape
+from itertools import groupby
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import joblib
-import numpy as np
-import pandas as pd
-import torch
+from filelock import FileLock, Timeout
 from tqdm.auto import tqdm
 
-import bilevel_core
-from bilevel_book.experiments.boxes import Options
-from bilevel_book.experiments.plan import Run
-from bilevel_book.experiments.storing import as_csv, checkpoint_of, claim, facts_of, forget, is_stored, store
-from bilevel_core import runner
-from bilevel_core.runner import Result
+from bilevel_book.experiments.checking import known
+from bilevel_book.experiments.environment import environment, one_thread
+from bilevel_book.experiments.plan import MissingTrials, Plan, Run
+from bilevel_book.experiments.tables import StoredRun, finished, stored_runs, table_file, write_table
+from bilevel_book.paths import RESULTS
+from bilevel_core import run as run_solver
+from bilevel_core.checkpoint import write_atomically
 
-Pool = Callable[[list[Run], Path], Iterator[tuple[Run, str]]]  # does and stores runs; yields those done, and their ends
 PAUSE = 0.5  # seconds from one look at what others do to the next
+ONE_RUN = Lock()  # a Dask worker may have several threads, but the problem and the torch of a process are for one run
 
 
 def reproduce(
-    runs: list[Run], folder: Path, jobs: int = 1, dask: str | None = None, progress: bool = True
+    runs: list[Run],
+    results: Path = RESULTS,
+    jobs: int = 1,
+    dask: str | None = None,
+    replace: bool = False,
+    progress: bool = True,
 ) -> list[Run]:
-    """Do every run that is not yet stored in `folder`; returns those that were done here.
+    """Do every run that is not stored in `results` yet; returns those that were done here.
 
-    `jobs` processes share them, each on one thread; with `dask` the workers of the cluster at that address do, or those
-    of one on this machine, "local". A run that is interrupted leaves a checkpoint in `folder`, and resumes from there,
-    wherever it is taken up. Other commands on the same folder share the work: what one of them is at is left to it, and
-    taken over if it ends without a result.
+    `jobs` processes share them, each on one thread; with `dask` the workers of the cluster at that address do. A run
+    that is interrupted resumes from its checkpoint. Other commands on the same folder share the work: what one of them
+    is at is left to it, and taken over if it ends without a result. A run that is stored with other settings is an
+    error, unless `replace` says that it is to be done again.
     """
-    waiting, done = _waiting(runs, folder), list[Run]()
-    with ExitStack() as stack:
-        pool: Pool = partial(in_processes, jobs=jobs)
-        if dask is not None and waiting:
-            from bilevel_book.experiments.cluster import connected  # not sooner: Dask is an extra
-
-            pool = stack.enter_context(connected(dask, min(jobs, len(waiting)), progress))
-        bar = stack.enter_context(
-            tqdm(total=len(runs), initial=len(runs) - len(waiting), unit="run", disable=not progress, smoothing=0)
-        )
-        while waiting:
-            before = len(done)
-            for run, stop in pool(waiting, folder):
-                done.append(run)
-                bar.update()
-                bar.set_postfix_str(f"{run.name}: {stop}")
-            if len(done) == before:  # another command is at all that is left
-                time.sleep(PAUSE)
-            waiting = _waiting(waiting, folder)
-            bar.update(len(runs) - len(waiting) - bar.n)
+    results = results.resolve()
+    collect(runs, results)
+    if not replace:
+        _refuse_other_settings(runs, results)
+    waiting, done = [run for run in runs if not run.is_stored(results)], list[Run]()
+    with tqdm(total=len(runs), initial=len(runs) - len(waiting), unit="run", disable=not progress, smoothing=0) as bar:
+        try:
+            while waiting:
+                before = len(done)
+                for run, result in _performed(waiting, results, jobs, dask):
+                    write_atomically(_finished_file(run, results), json.dumps(result).encode())
+                    done.append(run)
+                    bar.update()
+                    bar.set_postfix_str(f"{run.name}: {result.facts['stop']}")
+                if len(done) == before:  # another command is at all that is left
+                    time.sleep(PAUSE)
+                waiting = [run for run in waiting if not _is_done(run, results)]
+                bar.update(len(runs) - len(waiting) - bar.n)
+        finally:
+            collect(runs, results)
     return done
 
 
-def _waiting(runs: list[Run], folder: Path) -> list[Run]:
-    """Those that are not stored. What a kill left beside one that is stored goes, or it would outlive the result."""
-    stored = [is_stored(run, folder) for run in runs]
-    for run in compress(runs, stored):
-        forget(run, folder)
-    return [run for run, there in zip(runs, stored, strict=True) if not there]
+def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None = None, **options: Any) -> list[int]:
+    """`reproduce` groups of an experiment, first those whose trials decide others; options are those of `reproduce`.
+
+    Returns how many runs were done, and of how many.
+    """
+    done, total, waiting = 0, 0, groups
+    while waiting:
+        plan = Plan(plan.file, plan.size, plan.results)  # more trials are stored than before
+        runs, later = list[Run](), list[str]()
+        for group in waiting:
+            try:
+                runs += plan.runs(known(group, plan.groups, f"group of {plan.file.name}, size {plan.size},"))
+            except MissingTrials:
+                later.append(group)
+                if later == waiting:
+                    raise
+        chosen = [run for run in runs if not labels or run.label in labels]
+        if not chosen and not later:
+            raise ValueError(f"no run of {plan.file.name} has the label {labels}; known are {_labels(runs)}")
+        done, total, waiting = done + len(reproduce(chosen, plan.results, **options)), total + len(chosen), later
+    return [done, total]
 
 
-def in_processes(runs: list[Run], folder: Path, jobs: int) -> Iterator[tuple[Run, str]]:
-    """Do and store what nobody else is at, in this process or in several; every run that was done, and why it ended."""
-    n_jobs, alive = max(1, min(jobs, len(runs))), {"initializer": end_with, "initargs": (os.getpid(),)}
-    with joblib.parallel_config(backend="loky", n_jobs=n_jobs, **alive):
+def _labels(runs: list[Run]) -> str:
+    return ", ".join(dict.fromkeys(run.label for run in runs))
+
+
+def _refuse_other_settings(runs: list[Run], results: Path) -> None:
+    other = [run for run in runs if run.stored_in(results) and not run.is_stored(results)]
+    if other:
+        raise ValueError(
+            f"{len(other)} of {len(runs)} runs are stored in {results} with other settings or with damaged rows, the "
+            f"first is {other[0].name}: give --replace to do them again, or another folder with --results"
+        )
+
+
+def _performed(runs: list[Run], results: Path, jobs: int, dask: str | None) -> Iterator[tuple[Run, StoredRun]]:
+    """Do the runs that nobody else is at, side by side."""
+    with _dask_workers(dask) if dask else _processes(min(jobs, len(runs))):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-        for run, stop in parallel(joblib.delayed(_settle)(run, folder) for run in runs):
-            if stop is not None:
-                yield run, stop
+        for run, result in parallel(joblib.delayed(_perform_once)(run, results) for run in runs):
+            if result is not None:
+                yield run, result
 
 
-def end_with(parent: int) -> None:
+@contextmanager
+def _processes(jobs: int) -> Iterator[None]:
+    with joblib.parallel_config("loky", n_jobs=jobs, initializer=exit_with_parent, initargs=(os.getpid(),)):
+        yield
+
+
+@contextmanager
+def _dask_workers(address: str) -> Iterator[None]:
+    try:
+        from distributed import Client, KilledWorker  # not sooner: Dask is an extra
+    except ImportError as error:
+        raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
+    try:
+        with Client(address), joblib.parallel_config("dask"):
+            yield
+    except CancelledError as error:
+        raise OSError(
+            f"the scheduler at {address} is gone; start one, and the same command goes on from here"
+        ) from error
+    except KilledWorker as error:
+        raise BrokenExecutor(f"every worker that took up a run died, perhaps for lack of memory: {error}") from error
+
+
+def exit_with_parent(parent: int) -> None:
     """End this process soon after its parent, however that ends: idle or at work, it would stay for minutes."""
 
     def watch() -> None:
@@ -93,24 +149,22 @@ def end_with(parent: int) -> None:
     Thread(target=watch, daemon=True).start()
 
 
-def _settle(run: Run, folder: Path) -> tuple[Run, str | None]:
-    """Do and store a run, unless it is stored or somebody else is at it; why it ended."""
-    if (lock := claim(run, folder)) is None:
-        return run, None
+def _perform_once(run: Run, results: Path) -> tuple[Run, StoredRun | None]:
+    """In a worker: do a run, unless it is done or somebody else is at it."""
+    checkpoint = _scratch_file(run, results, "ckpt")
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
     try:
-        history, facts = perform(run, checkpoint_of(run, folder))
-        store(run, history, facts, folder)
-    finally:
-        lock.release()
-    return run, facts["stop"]
+        with ONE_RUN, FileLock(_scratch_file(run, results, "lock"), blocking=False):
+            return run, None if _is_done(run, results) else perform(run, checkpoint)
+    except Timeout:  # of the lock
+        return run, None
 
 
-def perform(
-    run: Run, checkpoint: Path | None = None, callback: Callable[[Any, Any], object] | None = None
-) -> tuple[pd.DataFrame, dict[str, Any]]:
+def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
     """Do one run, on one thread, from its checkpoint if there is one: its history, and the facts about it."""
+    solver = run.make_solver()
     with one_thread():
-        result = result_of(run, checkpoint, callback)
+        result = run_solver(run.make_problem(), solver, run.seed, **run.budget, progress=False, checkpoint=checkpoint)
     if result.stop == "interrupted":
         raise KeyboardInterrupt
     last = result.history.iloc[-1]
@@ -121,90 +175,50 @@ def perform(
         "steps": int(last.step),
         "cpu_seconds": round(float(last.cpu_seconds), 3),
         "wall_seconds": round(float(last.wall_seconds), 3),
-        "settings": repr(run.make_solver()),
+        "settings": repr(solver),
     }
-    return result.history, facts | environment()
+    return finished(run.as_json, result.history, facts | environment())
 
 
-def result_of(run: Run, checkpoint: Path | None = None, callback: Callable[[Any, Any], object] | None = None) -> Result:
-    """Do one run, quietly."""
-    quiet: Options = {"progress": False, "checkpoint": checkpoint, "callback": callback}
-    return runner.run(run.make_problem(), run.make_solver(), run.seed, **run.budget, **quiet)
+def _finished_file(run: Run, results: Path) -> Path:
+    return _scratch_file(run, results, "json")
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """torch on one thread, as every run of an experiment is."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _scratch_file(run: Run, results: Path, suffix: str) -> Path:
+    return results / ".scratch" / run.experiment / f"{run.name}.{run.fingerprint}.{suffix}"
 
 
-def verify(run: Run, folder: Path, rows: int = 1) -> str | None:
-    """Redo a stored run up to its first `rows` rows after the start; what is wrong with what is stored, if anything is.
-
-    On the processor and with the versions of the stored run, of what is not ours, the rows must be the same text;
-    elsewhere the same numbers to a thousandth, since float32 rounds otherwise on another processor.
-    """
-    facts = facts_of(run, folder)
-    if facts is None:
-        return f"{run.name} is not stored in {folder} as its experiment describes it today"
-    lines = (folder / f"{run.name}.csv").read_bytes().splitlines(keepends=True)[: rows + 2]
-    stored, marks = b"".join(lines), [int(line.split(b",")[0]) for line in lines[2:]]
-    with one_thread():
-        history = result_of(replace(run, budget={"steps": marks[-1], "every": marks})).history
-    header = lines[0].decode().strip().split(",")  # a method may add a column after these rows
-    again = as_csv(history.reindex(columns=[*header, *history.columns.difference(header, sort=False)]))
-    here = environment()
-    ours = {"bilevel_core": bilevel_core.__version__}
-    same_machine = here["cpu"] == facts["cpu"] and here["versions"] == facts["versions"] | ours
-    if again == stored or (not same_machine and _alike(again, stored)):
-        return None
-    return f"{run.name}: the code no longer gives its first rows\n{stored.decode()}but\n{again.decode()}"
+def _is_done(run: Run, results: Path) -> bool:
+    return _finished_file(run, results).exists() or run.is_stored(results)
 
 
-def wrong(runs: list[Run], folder: Path, rows: int, jobs: int) -> list[str]:
-    """What `verify` finds wrong, `jobs` runs side by side."""
-    found = joblib.Parallel(jobs, return_as="generator")(joblib.delayed(verify)(run, folder, rows) for run in runs)
-    return [told for told in tqdm(found, total=len(runs), unit="run", smoothing=0) if told]
+def collect(runs: list[Run], results: Path) -> None:
+    """Move the runs that are done from the scratch folder into their tables, which have the order of `runs`."""
+    for (experiment, group), own in groupby(runs, lambda run: (run.experiment, run.group)):
+        planned = list(own)
+        done = [run for run in planned if _finished_file(run, results).exists()]
+        if done:
+            _merge(done, planned, experiment, group, results)
+        for run in planned:
+            if run.is_stored(results):
+                remove_leftovers(run, results)
 
 
-def _alike(again: bytes, stored: bytes) -> bool:
-    a, b = (np.genfromtxt(text.decode().splitlines(), delimiter=",", skip_header=1) for text in (again, stored))
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-6, equal_nan=True)
+def _merge(done: list[Run], planned: list[Run], experiment: str, group: str, results: Path) -> None:
+    with FileLock(results / ".scratch" / experiment / f"{group}.lock"):
+        table = dict(stored_runs(experiment, group, results))
+        for run in done:
+            with suppress(FileNotFoundError):  # collected by another command
+                history, facts = json.loads(_finished_file(run, results).read_text(encoding="utf-8"))
+                table[run.label, run.seed] = StoredRun(history, facts)
+        first = {(run.label, run.seed): table.pop((run.label, run.seed), None) for run in planned}
+        write_table([run for run in (first | table).values() if run], table_file(results, experiment, group))
 
 
-def environment() -> dict[str, Any]:
-    """What a run was done with: processor, threads, versions, commit."""
-    versions = {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__}
-    versions["bilevel_core"] = bilevel_core.__version__
-    return {"threads": 1, "cpu": processor(), "versions": versions, "commit": commit()}
-
-
-def processor() -> str:
-    """Its name, family and model, as far as the system tells, and the instructions that torch uses."""
-    try:
-        told = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.M))
-    except OSError:
-        told = {}
-    name = ", ".join(told.values()) or platform.processor() or platform.machine()
-    return f"{name}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores"
-
-
-@lru_cache(maxsize=1)
-def commit() -> str | None:
-    """The commit of the checkout that this library is in, "-dirty" if a file of it was changed; None outside of one."""
-
-    def git(*arguments: str) -> str:
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    try:
-        git("ls-files", "--error-unmatch", Path(__file__).name)  # a checkout of something else may lie around us
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "..")  # in the library, not in results
-        return git("rev-parse", "HEAD") + ("-dirty" if changed else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
+def remove_leftovers(run: Run, results: Path) -> None:
+    """Remove what a stored run has in the scratch folder: checkpoint, lock, result, and what a kill cut off."""
+    place = _scratch_file(run, results, "")
+    for start in ("", "."):
+        for left in place.parent.glob(f"{start}{escape(place.name)}*"):
+            with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
+                left.unlink()

@@ -12,7 +12,6 @@ from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, REPRESENTATION, select
 from bilevel_book.ledger.values import formula
 from bilevel_book.released.stored import curve
-from bilevel_book.stored import SIZE
 from bilevel_book.verdicts.comparison import Pairs
 from bilevel_book.verdicts.measures import curves, lower
 from bilevel_book.verdicts.paired import against
@@ -106,7 +105,7 @@ def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str
 
 def decay_when_tuned(methods: list[str]) -> Lines:
     """The eta that the protocol's tuning chose."""
-    runs = sweep(CLEANING, SIZE, ["tuned"], methods)
+    runs = sweep(CLEANING, groups=["tuned"], labels=methods)
     chosen = {run.label: run.make_solver().eta for run in runs}  # the same on every seed
     return tuple(f"{method}, tuned alike: eta = {formula(eta)}" for method, eta in chosen.items())
 

@@ -12,9 +12,8 @@ from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning
-from bilevel_book.stored import SIZE
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Power, Steps
+from bilevel_core.schedules import Power, Steps, value_at
 from bilevel_core.solvers import FMBO
 
 IMAGES = {"lower": hyper_cleaning.LOWER, "upper": hyper_cleaning.UPPER}
@@ -52,12 +51,12 @@ def option(experiment: str, name: str) -> str:
 
 def seconds(experiment: str) -> str:
     """The budget of the main comparison, in calibrated seconds."""
-    return formula(load(experiment).sizes[SIZE]["main"].time)
+    return formula(load(experiment).sizes["full"]["main"].time)
 
 
 def batch(method: str) -> str:
     """Its batch in hyper-cleaning."""
-    return f"batch {sweep(CLEANING, SIZE, ['main'], [method])[0].problem_options['batch_size']}"
+    return f"batch {sweep(CLEANING, groups=['main'], labels=[method])[0].problem_options['batch_size']}"
 
 
 def images(level: str) -> str:

@@ -17,9 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_book.experiments import is_stored, read, sweep
+from bilevel_book.experiments import runs_of
 from bilevel_book.paths import RESULTS
-from bilevel_book.stored import SIZE
 from bilevel_book.verdicts.comparison import Sentence, compare
 from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide, overall, without_inclusions, worst
 from bilevel_book.verdicts.measures import AXES
@@ -168,15 +167,5 @@ def _runs(experiment: str, readings: list[str], folder: Path, name: str) -> pd.D
 
 @cache
 def complete(experiment: str, group: str, folder: Path = RESULTS) -> pd.DataFrame:
-    """All runs of a group, with errors beside accuracies; from half of them nothing is decided."""
-    runs = sweep(experiment, SIZE, [group])
-    place = folder / experiment / SIZE
-    if missing := [run.name for run in runs if not is_stored(run, place)]:
-        again = f"python -m bilevel_book reproduce {experiment} --size {SIZE} --group {group} --results {folder}"
-        raise FileNotFoundError(
-            f"{len(missing)} of {len(runs)} runs of {experiment}, {group}, are not stored, "
-            f"the first is {missing[0]}: run `{again}`"
-        )
-    table = read(experiment, folder, SIZE, group)
-    errors = {name.replace("accuracy", "error"): 1 - table[name] for name in table if str(name).endswith("accuracy")}
-    return table.assign(**errors)
+    """All runs of a group, read once."""
+    return runs_of(experiment, group, folder)

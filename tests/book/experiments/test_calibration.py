@@ -4,9 +4,9 @@ import json
 import math
 
 import pytest
+from bilevel_book.files import experiment_file
 
 from bilevel_book.experiments import calibrate, calibration, load, read, reproduce, sweep
-from bilevel_book.files import experiment_file
 from bilevel_core.problems import Quadratic
 
 TIME = ("main = { steps = 40, seeds = [0, 1], every = 10 }", "main = { time = 6.0, seeds = [0, 1], every = 10 }")

@@ -12,11 +12,11 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
+from bilevel_book.experiments.storing import checkpoint_of
 
 import kills
 from bilevel_book.__main__ import main
 from bilevel_book.experiments import is_stored, reproduce, sweep
-from bilevel_book.experiments.storing import checkpoint_of
 
 cluster = pytest.importorskip("bilevel_book.experiments.cluster")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # those of Dask are its own

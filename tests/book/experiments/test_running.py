@@ -10,10 +10,10 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from bilevel_book.experiments.storing import checkpoint_of
 
 import kills
 from bilevel_book.experiments import is_stored, perform, reproduce, running, store, sweep, verify
-from bilevel_book.experiments.storing import checkpoint_of
 from bilevel_book.methods import SOLVERS
 
 TIMES = ["cpu_seconds", "wall_seconds"]
