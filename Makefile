@@ -69,7 +69,6 @@ bench: $(SETUP)
 	$(RUN) benchmarks/scaling.py
 	$(RUN) benchmarks/rejected.py
 	$(RUN) benchmarks/memory.py
-	$(RUN) benchmarks/sweeps.py
 
 # Wheel and source distribution, tried in an empty environment of each Python; the book in its folder beside other
 # versions. make release PYTHONS="/path/to/python3.12 ..." chooses; those that are not found are named.

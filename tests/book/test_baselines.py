@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from bilevel_book import baselines
-from bilevel_book.__main__ import main
-from bilevel_book.baselines import fit, judged, kept, losses, out_of_sample, read, trimmed
+from bilevel_book.baselines import fit, judged, kept, losses, out_of_sample, trimmed
+from bilevel_book.experiments import read
 from bilevel_book.mnist.hyper_cleaning import Images, class_scores, mislabel
 
 C = 1e-3
@@ -58,7 +58,7 @@ def test_the_classifier_is_the_minimiser(easy):
     assert w.abs().max() > 0.5
 
 
-def test_a_fit_that_cannot_converge_says_so(easy):
+def test_fit_without_convergence_raises(easy):
     pixels, labels, _ = easy.data
     with pytest.raises(ArithmeticError, match=r"no convergence, the gradient is still .*: give pixels in float64"):
         fit(pixels.float(), labels, C)
@@ -126,24 +126,23 @@ def test_the_highest_scores_are_dropped_and_judged_as_in_hyper_cleaning(easy):
         (lambda data: trimmed(*data, fraction=1.0), r"fraction .* must lie in \[0, 1\), got 1.0"),
     ],
 )
-def test_what_cannot_be_is_refused(easy, call, message):
+def test_invalid_folds_and_fractions_raise(easy, call, message):
     with pytest.raises(ValueError, match=message):
         call(easy.data)
 
 
 @pytest.mark.slow
-def test_the_command_stores_what_it_finds_and_the_same_again(tmp_path, monkeypatch, capsys):
+def test_both_are_stored_as_one_table_and_the_same_again(tmp_path, monkeypatch):
     problem = Blobs(200, 10, apart=1.5, noise=0.1)
     monkeypatch.setattr(baselines, "HyperCleaning", lambda noise, seed, C, dtype: problem)
-    for folder in ("once", "again"):
-        assert main(["baselines", "--seed", "3", "--results", str(tmp_path / folder)]) == 0
-    once, again = (tmp_path / folder / "hyper-cleaning" / "baselines" / "3.csv" for folder in ("once", "again"))
+    once, again = (baselines.store(tmp_path / folder, seeds=(3, 4)) for folder in ("once", "again"))
     assert once.read_bytes() == again.read_bytes()
-    assert f"stored in {once}" in capsys.readouterr().out
-    table = read(tmp_path / "once").set_index("label")
-    assert list(table.index) == ["out of sample", "trimmed"]
-    assert set(table.pop("seed")) == {3}
+    table = read("hyper-cleaning", "baselines", tmp_path / "once")
+    assert list(zip(table.label, table.seed, strict=True)) == [
+        (label, seed) for seed in (3, 4) for label in ("out of sample", "trimmed")
+    ]
     expected = judged(problem, trimmed(*problem.data, fraction=0.1))
-    assert table.loc["trimmed"].to_dict() == pytest.approx(expected, rel=1e-5)
-    facts = json.loads(once.with_suffix(".json").read_text())
-    assert {"cpu_seconds", "versions", "commit", "noise", "C", "folds", "rounds"} <= facts.keys()
+    assert table.loc[1, list(expected)].to_dict() == pytest.approx(expected, rel=1e-5)
+    facts = json.loads(once.with_suffix(".json").read_text())["runs"]
+    assert [each["seed"] for each in facts] == [3, 4]
+    assert {"cpu_seconds", "versions", "commit", "noise", "C", "folds", "rounds"} <= facts[0].keys()

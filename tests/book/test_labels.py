@@ -12,9 +12,9 @@ def test_a_known_label_is_given_back():
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"group momentum of hyper-cleaning has no label 'no bal'; it has .*'no ball'"):
+    with pytest.raises(ValueError, match=r"unknown label in hyper-cleaning, momentum, 'no bal'; known are .*no ball"):
         label("hyper-cleaning", "momentum", "no bal")
-    with pytest.raises(ValueError, match=r"hyper-cleaning has no group 'moment'; it has .*momentum"):
+    with pytest.raises(ValueError, match=r"unknown group of hyper-cleaning, size full, 'moment'; known are .*momentum"):
         label("hyper-cleaning", "moment", "no ball")
 
 
@@ -24,5 +24,5 @@ def test_rows_are_selected_by_group_and_label():
     assert list(select(table, "hyper-cleaning", "main").number) == [0, 1]
     assert list(select(table, "hyper-cleaning", "main", "FMBO").number) == [0]
     assert list(select(table, "hyper-cleaning", "cleaning", "FMBO").number) == [2]
-    with pytest.raises(ValueError, match="no label 'SOBO'"):
+    with pytest.raises(ValueError, match="unknown label in hyper-cleaning, main, 'SOBO'"):
         select(table, "hyper-cleaning", "main", "FMBO", "SOBO")

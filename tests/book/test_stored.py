@@ -1,46 +1,64 @@
-"""The results that come with the book: all of them, and nothing else."""
+"""The results that come with the book: all runs with the settings of today, and nothing else."""
 
-import hashlib
-import json
 import random
 from datetime import date
 
 import pytest
-from bilevel_book.stored import SIZE
 
-from bilevel_book.experiments import names, sweep, verify
+from bilevel_book import experiments
+from bilevel_book.experiments import load, names, read, sweep, verify
+from bilevel_book.experiments.tables import stored_runs
 from bilevel_book.paths import RESULTS
 
-MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision", "sweeps")
-COSTS = {f"cost/{name}.{end}" for name in MEASURED for end in ("csv", "json")}
-BASELINES = {f"hyper-cleaning/baselines/{seed}.{end}" for seed in range(5) for end in ("csv", "json")}
-OTHERS = {"released/recorded.csv"} | COSTS | BASELINES  # ends of runs of the released code; what `make bench` measured
+MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision")
+OTHERS = {f"cost/{name}" for name in MEASURED} | {"hyper-cleaning/baselines", "released/recorded"}
 
 
-@pytest.mark.slow
-def test_every_file_is_that_of_a_run():
-    files = {
-        str(path.relative_to(RESULTS)) for path in RESULTS.rglob("*") if path.is_file() and "smoke" not in path.parts
-    }
-    runs = {f"{name}/{SIZE}/{run.name}" for name in names() for run in sweep(name, SIZE)}
-    expected = {f"{run}.{end}" for run in runs for end in ("csv", "json")} | OTHERS
-    assert {file for file in files if ".ckpt" not in file} == expected
+def test_every_table_is_that_of_a_group():
+    files = [path.relative_to(RESULTS) for path in RESULTS.glob("[!.]*/*.*")]
+    groups = {f"{name}/{group}" for name in names() for group in load(name).sizes["full"]}
+    assert {str(file.with_suffix("")) for file in files} == groups | OTHERS
+    assert {file.suffix for file in files} == {".csv", ".json"}
+    assert len(files) <= 120
 
 
-@pytest.mark.slow
+@pytest.mark.checks("experiments:figure-1", "experiments:figure-2")
 @pytest.mark.parametrize("name", names())
-def test_every_run_names_its_commit_and_vouches_for_its_rows(name):
-    """A tree without changes wrote it, and not a row was touched since."""
-    for path in (RESULTS / name).rglob("*/*/*.json"):
-        facts = json.loads(path.read_text())
-        assert len(facts["commit"]) == 40, path
-        assert facts["sha256"] == hashlib.sha256(path.with_suffix(".csv").read_bytes()).hexdigest(), path
+def test_every_run_is_stored_with_the_settings_of_today(name):
+    runs = sweep(name)
+    assert [run.name for run in runs if not run.is_stored(RESULTS)] == []
+    stored = [run for group in load(name).sizes["full"] for run in stored_runs(name, group).values()]
+    assert len(stored) == len(runs)
+    assert all(len(run.facts["commit"]) == 40 for run in stored)  # of a tree without changes
 
 
 @pytest.mark.slow
 def test_stored_runs_are_what_the_code_gives():
     """The beginning of six of them, others every day; `python -m bilevel_book verify NAME` does all."""
-    runs = [(run, RESULTS / name / SIZE) for name in names() for run in sweep(name, SIZE)]
-    chosen = random.Random(str(date.today())).sample(runs, 6)
-    wrong = [told for run, folder in chosen if (told := verify(run, folder))]
-    assert not wrong, "\n".join(wrong)
+    chosen = random.Random(str(date.today())).sample([run for name in names() for run in sweep(name)], 6)
+    mismatches = [found.mismatch for run in chosen if (found := verify(run)).mismatch]
+    assert not mismatches, "\n".join(mismatches)
+
+
+def test_baselines_are_one_table():
+    table = read("hyper-cleaning", "baselines")
+    assert list(table) == ["label", "seed", "auc", "f1", "test_accuracy"]
+    assert {label: list(rows.seed) for label, rows in table.groupby("label")} == {
+        "out of sample": [0, 1, 2, 3, 4], "trimmed": [0, 1, 2, 3, 4],
+    }  # fmt: skip
+
+
+def test_decay_of_eta_in_hyper_cleaning_is_the_same_for_all():
+    """What the assumptions ledger says in words."""
+    main = experiments.load("hyper-cleaning").tables["main"]
+    decays = {name: method.options["eta"] for name, method in main.items() if "eta" in method.options}
+    assert set(decays) == {"FMBO", "SUSTAIN", "MRBO", "FSLA"}
+    assert all(eta == decays["FMBO"] for eta in decays.values())
+
+
+@pytest.mark.parametrize("name", ["hyper-representation", "hyper-cleaning", "after-2023"])
+def test_seeds_of_the_tuning_are_not_those_of_the_report(name):
+    plans, tuning = load(name).sizes["full"], {"pilot", "tuning", "finals"}
+    reported = {seed for group, plan in plans.items() if group not in tuning for seed in plan.seeds}
+    assert reported
+    assert not reported & {seed for group in tuning & plans.keys() for seed in plans[group].seeds}

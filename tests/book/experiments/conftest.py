@@ -38,17 +38,27 @@ beta = [0.2, 0.3, 0.4]
 """
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., str]:
-    """Write the small experiment with pairs (old, new) replaced; returns its path."""
+@pytest.fixture(scope="session")
+def changed() -> Callable[..., str]:
+    """The text of the small experiment with pairs (old, new) replaced."""
 
-    def written(*changes: tuple[str, str]) -> str:
+    def replaced(*changes: tuple[str, str]) -> str:
         text = FILE
         for old, new in changes:
             assert text.count(old) == 1, old
             text = text.replace(old, new)
+        return text
+
+    return replaced
+
+
+@pytest.fixture
+def write(changed: Callable[..., str], tmp_path: Path) -> Callable[..., str]:
+    """Write the small experiment with pairs (old, new) replaced; returns its path."""
+
+    def written(*changes: tuple[str, str]) -> str:
         path = tmp_path / "small.toml"
-        path.write_text(text)
+        path.write_text(changed(*changes))
         return str(path)
 
     return written

@@ -4,9 +4,9 @@ import json
 import math
 
 import pytest
-from bilevel_book.files import experiment_file
 
-from bilevel_book.experiments import calibrate, calibration, load, read, reproduce, sweep
+from bilevel_book.experiments import calibrate, calibration, load, reproduce, runs_of, sweep
+from bilevel_book.paths import experiment_file
 from bilevel_core.problems import Quadratic
 
 TIME = ("main = { steps = 40, seeds = [0, 1], every = 10 }", "main = { time = 6.0, seeds = [0, 1], every = 10 }")
@@ -46,12 +46,10 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def timed(write):
-    return write(
-        ("main = { steps = 40, seeds = [0, 1], every = 10 }", "main = { time = 6.0, seeds = [0, 1], every = 10 }")
-    )
+    return write(TIME)
 
 
-def test_what_is_not_calibrated_is_told(timed):
+def test_missing_calibration_raises(timed):
     with pytest.raises(
         ValueError, match=r"small is not calibrated for 'steps': run `.* calibrate small --size full` first"
     ):
@@ -69,8 +67,8 @@ def test_time_becomes_steps_and_is_read_back_as_time(timed, folder, clock):
     }  # fmt: skip
     runs = sweep(timed, "full", ["main"])
     assert {(run.label, run.budget["steps"]) for run in runs} == {("FdeHBO", 20), ("SOBA", 60), ("FdeHBO, delta 1", 20)}
-    reproduce(runs, folder / "small" / "full", progress=False)
-    table = read(timed, folder, group="main")
+    reproduce(runs, folder, progress=False)
+    table = runs_of(timed, "main", folder)
     ends = table.groupby("label").last()
     assert ends.seconds.to_dict() == pytest.approx({"FdeHBO": 6.0, "SOBA": 6.0, "FdeHBO, delta 1": 6.0})
     assert (table.equivalents == table.gradients + 2 * table.Hv + 4 * table.Jv).all()
@@ -78,7 +76,7 @@ def test_time_becomes_steps_and_is_read_back_as_time(timed, folder, clock):
     assert "cpu_seconds" not in table
 
 
-def test_what_comes_later_has_the_cost_of_its_method_or_is_scaled_to_the_first_calibration(write, timed, clock):
+def test_later_methods_are_scaled_to_the_first_calibration(write, timed, clock):
     calibrate(timed, rounds=3, progress=False)
     clock["factor"] = 5.0  # another day, a slower machine
     another_name = '[main."SOBA, larger steps"]\nlike = "SOBA"\nalpha = 0.2\n\n'
@@ -95,9 +93,9 @@ def test_what_comes_later_has_the_cost_of_its_method_or_is_scaled_to_the_first_c
     assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
 
 
-def test_what_is_dear_is_not_measured_a_second_time(write, timed, clock, monkeypatch):
+def test_dear_methods_are_not_measured_again(write, timed, clock, monkeypatch):
     calibrate(timed, rounds=3, progress=False)
-    monkeypatch.setattr(calibration, "DEAR", 0.2)  # SOBA is not, FdeHBO is
+    monkeypatch.setattr(calibration, "DEAR_SECONDS", 0.2)  # SOBA is not, FdeHBO is
     clock["factor"] = 5.0
     later = write(TIME, ("[tuning.FdeHBO]", "[main.AID-FP]\n\n[tuning.FdeHBO]"))
     asked = []
@@ -110,7 +108,7 @@ def test_what_is_dear_is_not_measured_a_second_time(write, timed, clock, monkeyp
     assert medians["main.AID-FP"] == pytest.approx(0.1)  # as SOBA was when it was first measured
 
 
-def test_a_group_that_switches_momentum_off_has_a_price_of_its_own(write, clock, monkeypatch):
+def test_group_without_momentum_has_its_own_price(write, clock, monkeypatch):
     path = write(TIME, ("settings = { alpha = 0.3 }", "settings = { eta = 1.0 }"))
     monkeypatch.setattr(calibration, "_steps", lambda run: calibration._timer(lambda: 0))
     cost = {True: [0.1] * 3, False: [0.3] * 3}
@@ -142,8 +140,8 @@ def test_equivalents_are_of_batches_of_one_size(write, folder, clock):
         ("[main.SOBA]", f"{MORE}\n[main.SOBA]"),
     )
     calibrate(path, rounds=3, progress=False)
-    reproduce(sweep(path, "full", ["main"], ["SOBA", "twice", "AID-FP"]), folder / "small" / "full", progress=False)
-    ends = read(path, folder, group="main").groupby("label").equivalents.max()
+    reproduce(sweep(path, "full", ["main"], ["SOBA", "twice", "AID-FP"]), folder, progress=False)
+    ends = runs_of(path, "main", folder, partly=True).groupby("label").equivalents.max()
     assert ends["twice"] == 2 * ends["SOBA"] > 0
     assert math.isnan(ends["AID-FP"])
 
