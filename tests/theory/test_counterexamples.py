@@ -91,9 +91,6 @@ def test_with_the_printed_radius_fmbo_stops_where_the_hypergradient_is_not_zero(
     assert statements.bound_of_v(problem, end.x, end.y).holds()
 
 
-# lm:3ieq
-
-
 @pytest.mark.checks("lm:3ieq")
 def test_first_inequality_fails_without_the_root_and_away_from_v_star():
     problem = spring(coupling=0.1)
@@ -125,9 +122,6 @@ def test_third_inequality_fails_without_the_root():
     assert statements.hypergradient_moves(problem, vector(0), vector(0.1)) == pytest.approx((0.004, 0.024), rel=1e-3)
 
 
-# lm:corefunction
-
-
 @pytest.mark.checks("lm:corefunction", "lm:corefunction_free")
 def test_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
     problem = spring()
@@ -138,9 +132,6 @@ def test_function_lemma_fails_when_y_is_wrong_and_v_follows_it():
     assert wrong == pytest.approx((0.4930, 0.3816), abs=5e-5)
     assert not wrong.holds()
     assert statements.function_descent(problem, step) == pytest.approx((0.4930, 1.1816), abs=5e-5)
-
-
-# lm:errorg
 
 
 @pytest.mark.checks("lm:errorg", "lm:errorg_free")
