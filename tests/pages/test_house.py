@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from importlinter.cli import lint_imports
 
+import bilevel_core
+
 ROOT = Path(__file__).resolve().parents[2]
 # The most lines of tracked files by folder and ending, and the most files. A limit is never raised.
 MOST_LINES = {
@@ -45,6 +47,11 @@ def test_files_stay_within_their_limit(folder):
 def test_imports_follow_the_arrows(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     assert lint_imports(no_cache=True, no_logo=True) == 0, capsys.readouterr().out
+
+
+def test_no_module_has_the_name_of_an_exported_function():
+    modules = {path.stem for path in (ROOT / "bilevel_core").rglob("*.py")}
+    assert modules & {name for name in bilevel_core.__all__ if callable(getattr(bilevel_core, name))} == set()
 
 
 @pytest.mark.parametrize(
