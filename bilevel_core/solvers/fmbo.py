@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from bilevel_core.directions import Directions, Point, project
-from bilevel_core.problem import BilevelProblem
+from bilevel_core.problem import BilevelProblem, check_vector
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import RADIUS, STEP, UNIT, SingleLoop, State, method, option, recursive_momentum
 
@@ -34,6 +34,10 @@ class MomentumState(State):
 
     before: Point
     h: Directions
+
+    def __post_init__(self) -> None:
+        for name, before in self.before._asdict().items():
+            check_vector(name, vars(self)[name], like=before)
 
     @classmethod
     def first(cls, state: State) -> Self:

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_book.mnist.hyper_representation import Pool
 from bilevel_core import BilevelProblem, hypergradient
 from bilevel_core.counting import counting
 from bilevel_core.directions import grad_x, grad_y
@@ -138,17 +137,6 @@ def test_a_problem_must_give_each_loss_in_one_form():
 
     with pytest.raises(TypeError, match=r"abstract.*lower"):
         Upper()
-
-
-@pytest.mark.parametrize("shape", [(2, 3, 8, 8), (1, 1, 2, 6)])
-def test_pooling_by_slices_is_that_of_torch_also_at_ties(shape, generator):
-    images = torch.randint(-2, 3, shape, generator=generator).float().requires_grad_()
-    weights = torch.randn(*shape[:2], shape[2] // 2, shape[3] // 2, generator=generator)
-    ours, theirs = Pool()(images), torch.nn.functional.max_pool2d(images, 2)
-    assert torch.equal(ours, theirs)
-    assert torch.equal(Pool()(images.detach()), theirs)
-    slopes = [torch.autograd.grad((pooled * weights).sum(), images)[0] for pooled in (ours, theirs)]
-    assert torch.equal(*slopes)
 
 
 def test_a_gradient_in_x_alone_is_that_of_the_loss(point):
