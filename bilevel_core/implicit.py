@@ -11,14 +11,22 @@ The lower level is solved by Newton's method, its steps and v* by conjugate grad
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from bilevel_core.losses import Loss, losses
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, full_samples
+from bilevel_core.counting import count
+from bilevel_core.directions import derivatives, leaf
+from bilevel_core.problem import (
+    BilevelProblem,
+    Samples,
+    check_problem,
+    check_scalar,
+    check_vector,
+    full_samples,
+    seeded,
+)
 
 
 class Hypergradient(NamedTuple):
@@ -52,47 +60,61 @@ def hypergradient(
         raise ValueError(f"tol must be positive, got {tol}")
     if y is None:
         check_problem(problem, seed=0)
-        x0, y = problem.start(torch.Generator().manual_seed(0))
+        x0, y = problem.start(seeded(0))
         check_vector("x", x, like=x0)
     check_vector("x", x)
     check_vector("y", y)
     tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
-    samples = full_samples(problem) if samples is None else samples
+    samples, x = full_samples(problem) if samples is None else samples, leaf(x)
+    with torch.enable_grad():
+        lower = solve_lower(problem.lower_at(x, samples.lower), y, tol, max_steps)  # what depends on x alone, once
+        f = check_scalar("upper", problem.upper_at(x, samples.upper)(lower.y), graph=True)
+    f_x, f_y = derivatives(f, x, lower.y)
+    v = conjugate_gradients(lower.hessian_vector, f_y, tol, start=v)
+    count(gradients=2, Jv=1)
+    (Jv,) = derivatives(lower.slope, x, grad_outputs=v)
+    return Hypergradient(f_x - Jv, lower.y.detach(), v)
 
-    f, g = losses(problem, x, samples)
-    y = solve_lower(g, y.detach(), tol, max_steps)
-    f_x, f_y = f.gradients(y)
-    v = conjugate_gradients(partial(g.hessian_vector, y), f_y, tol, start=v)
-    return Hypergradient(f_x - g.jacobian_vector(y, v), y, v)
+
+class LowerPoint:
+    """g(x, .) at one y: its value, its gradient, and products with its second derivative, from one graph."""
+
+    def __init__(self, g: Callable[[Tensor], Tensor], y: Tensor):
+        count(gradients=1)
+        self.y = leaf(y)
+        with torch.enable_grad():
+            self.value = check_scalar("lower", g(self.y))
+        (self.slope,) = derivatives(self.value, self.y, differentiable=True)
+        self.gradient = self.slope.detach()
+        self.norm = torch.linalg.vector_norm(self.gradient).item()
+
+    def hessian_vector(self, v: Tensor) -> Tensor:
+        count(Hv=1)
+        return derivatives(self.slope, self.y, grad_outputs=v, retain=True)[0]
 
 
-def solve_lower(g: Loss, y: Tensor, tol: float, max_steps: int = 200) -> Tensor:
-    """y*(x) by Newton's method with backtracking on g, the lower loss at x."""
-    norm = torch.linalg.vector_norm
-    g_y = g.grad_y(y, keep=True)
-    small = tol * max(1.0, norm(g_y).item())
+def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps: int = 200) -> LowerPoint:
+    """y*(x) by Newton's method with backtracking on g, the lower loss at x as a function of y."""
+    at = LowerPoint(g, y)
+    small = tol * max(1.0, at.norm)
     for _ in range(max_steps):
-        if norm(g_y) <= small:
-            return y
+        if at.norm <= small:
+            return at
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
-        accuracy = max(tol, min(0.1, norm(g_y).item()))
-        step_to_solution = conjugate_gradients(partial(g.hessian_vector, y), g_y, accuracy)
-        value, slope, step = g(y), (g_y @ step_to_solution).item(), 1.0
+        newton = conjugate_gradients(at.hessian_vector, at.gradient, max(tol, min(0.1, at.norm)))
+        slope, step = (at.gradient @ newton).item(), 1.0
         while True:
-            y_new = y - step * step_to_solution
-            value_new, g_y_new = g(y_new), g.grad_y(y_new, keep=True)
+            new = LowerPoint(g, at.y.detach() - step * newton)
             # Close to y* g is flat to rounding, so a smaller gradient is progress too.
-            if value_new <= value - 1e-4 * step * slope or norm(g_y_new) <= 0.5 * norm(g_y):
+            if new.value <= at.value - 1e-4 * step * slope or new.norm <= 0.5 * at.norm:
                 break
             step /= 2
             if step < 1e-10:
-                raise NotConverged(f"no descent on the lower level; its gradient norm is still {norm(g_y):.3g}")
-        y, g_y = y_new, g_y_new
-    if norm(g_y) <= small:
-        return y
-    raise NotConverged(
-        f"after {max_steps} Newton steps the lower level's gradient norm is {norm(g_y):.3g} > {small:.3g}"
-    )
+                raise NotConverged(f"no descent on the lower level; its gradient norm is still {at.norm:.3g}")
+        at = new
+    if at.norm <= small:
+        return at
+    raise NotConverged(f"after {max_steps} Newton steps the lower level's gradient norm is {at.norm:.3g} > {small:.3g}")
 
 
 def conjugate_gradients(
@@ -111,9 +133,9 @@ def conjugate_gradients(
             return u
         Hp = product(p)
         curvature = (p @ Hp).item()
-        if not curvature > 0 and truncate:
-            return u
         if not curvature > 0:
+            if truncate:
+                return u
             shown = curvature / (p @ p).item()
             raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
         step = rr / curvature

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from bilevel_core.checks import COUNT
-from bilevel_core.counting import counting
-from bilevel_core.losses import lower_loss
-from bilevel_core.problem import BilevelProblem, check_problem, check_vector, full_samples, seeded
+from bilevel_core.counting import count, counting
+from bilevel_core.directions import derivatives, leaf
+from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, check_vector, full_samples, seeded
 
 
 @dataclass(frozen=True)
@@ -46,24 +46,32 @@ def refit(
     if not 0 < goal < 1:
         raise ValueError(f"tolerance is relative to the first gradient and must lie between 0 and 1, got {tolerance}")
     y, norm, steps = y.detach().clone(), torch.linalg.vector_norm, max_steps
-    g = lower_loss(problem, x, full_samples(problem).lower, needs_grad_x=False)
+    g = problem.lower_at(x.detach(), full_samples(problem).lower)
+
+    def value_and_slope(y: Tensor) -> tuple[Tensor, Tensor]:
+        count(gradients=1)
+        y = leaf(y)
+        with torch.enable_grad():
+            value = check_scalar("lower", g(y))
+        return value.detach(), derivatives(value, y)[0]
+
     with counting() as calls:
-        slope = g.grad_y(y.clone())
+        _, slope = value_and_slope(y)
         first, anchor = norm(slope).item(), None
         scale = 1e8 / (first or 1.0)  # the constants in torch's L-BFGS are for large gradients
 
         def loss() -> Tensor:
-            here = y.clone()  # y is moved in place, and g remembers tensors, not what is in them
-            y.grad = scale * g.grad_y(here)
+            value, here_slope = value_and_slope(y)
+            y.grad = scale * here_slope
             # Close to y*, g is flat to rounding before its gradient is; then its change is taken from the latter.
-            return scale * g(here) if anchor is None else (y.grad + scale * slope) @ (here - anchor) / 2
+            return scale * value if anchor is None else (y.grad + scale * slope) @ (y - anchor) / 2
 
         while norm(slope) > goal * first and steps > 0:
             lbfgs = torch.optim.LBFGS([y], 1, steps, None, 1e8 * goal / len(y) ** 0.5, 0.0, 20, "strong_wolfe")
             lbfgs.step(loss)
             steps = steps - lbfgs.state[y]["n_iter"] if anchor is None else 0
             anchor = y.clone()
-            slope = g.grad_y(anchor)
+            _, slope = value_and_slope(anchor)
     left = norm(slope).item() / (first or 1.0)
     sentence = (
         f"the refit did not converge: after {calls.gradients} gradients ||grad_y g|| is {left:.2g} of its first value, "

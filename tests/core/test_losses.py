@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
+from bilevel_book.methods.losses import losses, lower_loss
 from bilevel_core import BilevelProblem, hypergradient
 from bilevel_core.counting import counting
 from bilevel_core.directions import grad_x, grad_y
-from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problems import Quadratic
 from core.families import LogCosh
 

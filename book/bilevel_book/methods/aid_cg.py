@@ -18,8 +18,8 @@ from functools import partial
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
+from bilevel_book.methods.losses import Loss
 from bilevel_core.implicit import conjugate_gradients
-from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, method, option
 

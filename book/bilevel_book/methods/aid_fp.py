@@ -15,8 +15,8 @@ draw, so that it can be run wherever the others can.
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
+from bilevel_book.methods.losses import Loss
 from bilevel_core.directions import hessian_vector
-from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
 

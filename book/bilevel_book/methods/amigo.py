@@ -13,8 +13,8 @@ The opposite sign of v, as in the paper, changes nothing.
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop
+from bilevel_book.methods.losses import Loss
 from bilevel_core.directions import hessian_vector
-from bilevel_core.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, STEP, State, lower_batches, method, option

@@ -17,8 +17,8 @@ import torch
 from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SAState
+from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
-from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, State, draw, lower_batches, method, option

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop, truncated
-from bilevel_core.losses import Loss
+from bilevel_book.methods.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, State, lower_batches, method, option

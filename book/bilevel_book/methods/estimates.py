@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from bilevel_book.methods.losses import Loss, losses
 from bilevel_core.directions import hessian_vector
-from bilevel_core.losses import Loss, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option

@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.f2sa import Penalty
-from bilevel_core.losses import losses
+from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import COUNT, STEP, Solver, State, draw, method, option

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from bilevel_book.methods.f2sa import Penalty
-from bilevel_core.losses import losses
+from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import STEP, UNIT, Solver, State, draw, method, option, recursive_momentum

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bilevel_book.methods.losses import losses
 from bilevel_core.directions import ThreeSamples
-from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import STEP, UNIT, SingleLoop, State, method, option

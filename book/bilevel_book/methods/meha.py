@@ -20,7 +20,7 @@ import math
 from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SAState, Penalty
-from bilevel_core.losses import losses
+from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import POSITIVE, draw, method, option
 

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
-from bilevel_core.losses import losses
+from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import (

@@ -25,8 +25,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
-from bilevel_core.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Rule, Step
 from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from bilevel_book.methods.losses import losses, lower_loss
 from bilevel_core.counting import count
 from bilevel_core.directions import derivatives, grad_y
-from bilevel_core.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem, check_scalar
 from bilevel_core.schedules import Power, Rule, Step
 from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option

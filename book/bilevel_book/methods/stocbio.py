@@ -13,7 +13,7 @@ released code leaves the first term out of the sum and multiplies one term only 
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop, neumann
-from bilevel_core.losses import Loss
+from bilevel_book.methods.losses import Loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
 

@@ -17,7 +17,7 @@ and reads different blocks of the weights, and returns a y one step past its est
 from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
-from bilevel_core.losses import losses, lower_loss
+from bilevel_book.methods.losses import losses, lower_loss
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, draw, lower_batches, method, option

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from bilevel_book.methods.estimates import Pair, PairState, neumann
+from bilevel_book.methods.losses import Loss, losses
 from bilevel_book.methods.mrbo import MRBO
 from bilevel_book.methods.stocbio import StocBiO
 from bilevel_core.directions import hessian_vector
-from bilevel_core.losses import Loss, losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import SWITCH, State, draw, lower_batches, method, option
 
