@@ -4,21 +4,18 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
 
 from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
-from bilevel_core.directions import Directions, ThreeSamples, compute_directions, grad_y
+from bilevel_core.directions import Directions, ThreeSamples, compute_directions
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
 from bilevel_core.schedules import Rate, Rule, Step
-
-if TYPE_CHECKING:
-    from bilevel_core.stepsizes import Curvature
 
 __all__ = [
     "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop",
@@ -57,11 +54,10 @@ class Options:
             if not f.metadata:
                 continue
             given, allowed = vars(self)[f.name], f.metadata["allowed"]
-            is_rule = isinstance(given, Rule)
-            if (callable(given) or is_rule) and not (allowed.schedule and (not is_rule or f.name in STEPS.values())):
-                needs = f"{f.name} must be {allowed.words}" + (", the same at every t" if not allowed.schedule else "")
-                raise ValueError(f"{type(self).__name__}: {needs}, got {given!r}")
-            if not is_rule:
+            if callable(given) and not allowed.schedule:
+                words = f"{allowed.words}, the same at every t"
+                raise ValueError(f"{type(self).__name__}: {f.name} must be {words}, got {given!r}")
+            if not (isinstance(given, Rule) and allowed.schedule and f.name in STEPS.values()):
                 self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
@@ -157,12 +153,6 @@ class Solver(Options, ABC, Generic[S]):
         """The rate or the rule that moves a variable, if this method has it."""
         return vars(self).get(STEPS[name])
 
-    def inner_loop(self, problem: BilevelProblem, state: S, batches: Iterable[Any]) -> S:
-        """Stochastic gradient descent on g(x, .): one step of y for each batch."""
-        for batch in batches:
-            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
-        return state
-
     def momentum_weight(self, t: int) -> float:
         """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
         return 1.0 if t == 0 else self.value("eta", t)
@@ -172,9 +162,8 @@ class Solver(Options, ABC, Generic[S]):
         return {"norm_v": torch.linalg.vector_norm(state.v).item()}
 
     @classmethod
-    def suggestions(cls, common: Suggestions, m: "Curvature") -> Suggestions:
-        """What `suggest` sets: a value and a reason for an option. `common` has those of options that many methods
-        share; a method adds its own, or replaces some, by what was measured of the problem, m."""
+    def suggestions(cls, common: Suggestions, m: Any) -> Suggestions:
+        """What `suggest` sets: to the `common` ones a method adds its own, from the Curvature m of the problem."""
         return common
 
 

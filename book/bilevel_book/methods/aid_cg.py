@@ -15,13 +15,9 @@ with `full` on the whole data. HOAG lowers its tolerance from step to step and a
 
 from functools import partial
 
-from torch import Generator, Tensor
-
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_book.methods.losses import Loss
 from bilevel_core.implicit import conjugate_gradients
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import COUNT, POSITIVE, State, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, method, option
 
 
 @method
@@ -29,6 +25,6 @@ class AIDCG(DoubleLoop):
     K: int = option(10, COUNT, "iterations for v, at most")
     tol: float = option(1e-6, POSITIVE, "residual at which they stop, as a part of ||grad_y f||")
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         product = partial(g.hessian_vector, state.y)
         return state.replace(v=conjugate_gradients(product, f_y, self.tol, self.K, truncate=True))

@@ -12,13 +12,9 @@ whole data, `problem.full()`, as the paper's experiment does. By default each gr
 draw, so that it can be run wherever the others can.
 """
 
-from torch import Generator, Tensor
-
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_book.methods.losses import Loss
 from bilevel_core.directions import hessian_vector
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, lower_batches, method, option
 
 
 @method
@@ -26,7 +22,7 @@ class AIDFP(DoubleLoop):
     K: int = option(15, COUNT, "iterations for v")
     eta_series: float = option(0.3, POSITIVE, "gamma of the iteration, below 2 / L")
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         v = self.eta_series * f_y
         for batch in lower_batches(problem, generator, self.K - 1, self.full):
             v = v - self.eta_series * (hessian_vector(problem, state.x, state.y, v, batch) - f_y)

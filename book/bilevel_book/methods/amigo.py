@@ -10,14 +10,10 @@ Cost of a step: inner + 2 gradients, Q H v, 1 J v. Warm-starting v removes the b
 The opposite sign of v, as in the paper, changes nothing.
 """
 
-from torch import Generator, Tensor
-
 from bilevel_book.methods.estimates import DoubleLoop
-from bilevel_book.methods.losses import Loss
 from bilevel_core.directions import hessian_vector
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, STEP, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, lower_batches, method, option
 
 
 @method
@@ -25,7 +21,7 @@ class AmIGO(DoubleLoop):
     lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
     Q: int = option(10, COUNT, "steps of v for one of x")
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         for batch in lower_batches(problem, generator, self.Q, self.full):
             d = hessian_vector(problem, state.x, state.y, state.v, batch) - f_y
             state = self.move(problem, state, v=d)

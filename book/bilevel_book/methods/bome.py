@@ -14,14 +14,12 @@ Read: the authors' code (Cranial-XIX/BOME, toy/toy_convergence.py) and solvers/b
 """
 
 import torch
-from torch import Generator
 
 from bilevel_book.methods.f2sa import F2SAState
 from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, draw, lower_batches, method, option
 
 
 @method
@@ -34,10 +32,10 @@ class BOME(Solver[F2SAState]):
     barrier: float = option(0.5, POSITIVE, "how fast g(x, y) - g(x, z) must fall, in parts of ||q||^2")
     inner: int = option(10, COUNT, "steps of z for one of x and y")
 
-    def init_memory(self, state: State) -> F2SAState:
+    def init_memory(self, state):
         return F2SAState(**vars(state), z=state.y)
 
-    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+    def update(self, problem, state, generator):
         x, y = state.x, state.y
         state = state.replace(z=y)
         for batch in lower_batches(problem, generator, self.inner):

@@ -12,13 +12,10 @@ problem draws.
 """
 
 import torch
-from torch import Generator, Tensor
 
 from bilevel_book.methods.estimates import DoubleLoop, truncated
-from bilevel_book.methods.losses import Loss
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, lower_batches, method, option
 
 
 @method
@@ -29,7 +26,7 @@ class BSA(DoubleLoop):
     K: int = option(12, COUNT, "the product has fewer factors than this")
     eta_series: float = option(0.3, POSITIVE, "gamma of the product, below 2 / L")
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         k = int(torch.randint(self.K, (), generator=generator))
         batches = lower_batches(problem, generator, k, self.full)
         return state.replace(v=truncated(problem, state.x, state.y, f_y, batches, self.eta_series, self.K))

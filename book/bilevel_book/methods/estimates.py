@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.losses import Loss, losses
-from bilevel_core.directions import hessian_vector
+from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
@@ -57,8 +57,9 @@ class DoubleLoop(Solver[State]):
     inner: int = option(5, COUNT, "steps of y for one of x")
     full: bool = option(False, SWITCH, "whether every call sees all the data")
 
-    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
-        state = self.inner_loop(problem, state, lower_batches(problem, generator, self.inner, self.full))
+    def update(self, problem, state, generator):
+        for batch in lower_batches(problem, generator, self.inner, self.full):
+            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
         f, g = losses(problem, state.x, draw(problem, generator, self.full))
         f_x, f_y = f.gradients(state.y)
         state = self.solve(problem, state, f_y, g, generator)
@@ -90,6 +91,6 @@ class PairSolver(Solver[PairState]):
 
     state_type = PairState
 
-    def init_memory(self, state: State) -> PairState:
+    def init_memory(self, state):
         zero = Pair(torch.zeros_like(state.x), torch.zeros_like(state.y))
         return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)

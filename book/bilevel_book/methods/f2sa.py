@@ -41,7 +41,7 @@ class Penalty(Solver[F2SAState]):
     gamma: Step = option(Power(0.5, p=1 / 3), STEP, "step of z")
     multiplier: Rate = option(Power(1.0, p=-1 / 4), STEP, "ell, the weight of the lower level")
 
-    def init_memory(self, state: State) -> F2SAState:
+    def init_memory(self, state):
         return F2SAState(**vars(state), z=state.y)
 
     @classmethod
@@ -57,7 +57,7 @@ class Penalty(Solver[F2SAState]):
 class F2SA(Penalty):
     inner: int = option(5, COUNT, "steps of z and of y for one of x")
 
-    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+    def update(self, problem, state, generator):
         x, ell, state = state.x, self.value("multiplier", state.t), self.follow(problem, state, generator)
         y, z, (upper, lower) = state.y, state.z, draw(problem, generator)
         (batch,) = lower_batches(problem, generator, 1)

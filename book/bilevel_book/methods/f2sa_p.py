@@ -19,11 +19,10 @@ see the same draws, so that most of the noise leaves the difference. It normalis
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from bilevel_book.methods.f2sa import Penalty
 from bilevel_book.methods.losses import losses
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import COUNT, STEP, Solver, State, draw, method, option
 
@@ -57,21 +56,19 @@ class F2SAP(Solver[F2SAPState]):
     p: int = option(2, COUNT, "order of the difference")
     inner: int = option(5, COUNT, "steps of the y_j for one of x")
 
-    def init_memory(self, state: State) -> F2SAPState:
+    def init_memory(self, state):
         return F2SAPState(**vars(state), rows=state.y.repeat(len(nodes(self.p)), 1))
 
-    def update(self, problem: BilevelProblem, state: F2SAPState, generator: Generator) -> F2SAPState:
+    def update(self, problem, state, generator):
         x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
-        _check_rows(state.rows, self.p)
+        if len(state.rows) != len(all_j):
+            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y, the state has {len(state.rows)}"
+            raise ValueError(f"{needed}: make it by its own init")
 
         def each(rows: Tensor, of: str) -> Tensor:
             """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
-            f, g = losses(problem, x, draw(problem, generator), needs_grad_x=of == "grad_x")
-            found = []
-            for j, y in zip(all_j, rows, strict=True):
-                slope = ell * getattr(g, of)(y)
-                found.append(slope + j * getattr(f, of)(y) if j else slope)
-            return torch.stack(found)
+            f, g = (getattr(loss, of) for loss in losses(problem, x, draw(problem, generator)))
+            return torch.stack([ell * g(y) + j * f(y) if j else ell * g(y) for j, y in zip(all_j, rows, strict=True)])
 
         state = state.replace(y=state.rows)
         for _ in range(self.inner):
@@ -79,9 +76,3 @@ class F2SAP(Solver[F2SAPState]):
         rows, at_0, c = state.y, weights(self.p, 0).to(x), weights(self.p, 1).to(x)
         state = self.move(problem, state, x=c @ each(rows, "grad_x"))
         return state.replace(y=at_0 @ rows, v=-ell * c @ rows, rows=rows)
-
-
-def _check_rows(rows: Tensor, p: int) -> None:
-    if len(rows) != len(nodes(p)):
-        needed = f"F2SAP of order {p} needs {len(nodes(p))} rows of y, the state has {len(rows)}"
-        raise ValueError(f"{needed}: make it by its own init")

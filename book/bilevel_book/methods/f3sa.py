@@ -19,11 +19,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bilevel_book.methods.f2sa import Penalty
+from bilevel_book.methods.f2sa import F2SAState, Penalty
 from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import STEP, UNIT, Solver, State, draw, method, option, recursive_momentum
+from bilevel_core.solvers.base import STEP, UNIT, draw, method, option, recursive_momentum
 
 
 class Triple(NamedTuple):
@@ -50,32 +50,26 @@ class InX(NamedTuple):
 
 
 @dataclass(frozen=True)
-class F3SAState(State):
-    """Also z, the previous point, and the estimators."""
+class F3SAState(F2SAState):
+    """Also the previous point, and the estimators."""
 
-    z: Tensor
     before: Triple
     h_y: InY
     h_x: InX
 
 
 @method
-class F3SA(Solver[F3SAState]):
+class F3SA(Penalty):
     state_type = F3SAState
-    suggestions = Penalty.suggestions
 
     alpha: Step = option(Power(0.1), STEP, "step of x")
-    beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
-    gamma: Step = option(Power(0.5), STEP, "step of z")
-    multiplier: Rate = option(Power(1.0, p=-1 / 4), STEP, "ell, the weight of the lower level")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
-    def init_memory(self, state: State) -> F3SAState:
-        zero_y, zero_x = torch.zeros_like(state.y), torch.zeros_like(state.x)
-        before, h_y, h_x = Triple(state.x, state.y, state.y), InY(zero_y, zero_y, zero_y), InX(zero_x, zero_x)
-        return F3SAState(**vars(state), z=state.y, before=before, h_y=h_y, h_x=h_x)
+    def init_memory(self, state):
+        h_y, h_x = InY(*[torch.zeros_like(state.y)] * 3), InX(*[torch.zeros_like(state.x)] * 2)
+        return F3SAState(**vars(state), z=state.y, before=Triple(state.x, state.y, state.y), h_y=h_y, h_x=h_x)
 
-    def update(self, problem: BilevelProblem, state: F3SAState, generator: torch.Generator) -> F3SAState:
+    def update(self, problem, state, generator):
         here, before = Triple(state.x, state.y, state.z), state.before
         eta, ell = self.momentum_weight(state.t), self.value("multiplier", state.t)
 
@@ -95,7 +89,7 @@ class F3SA(Solver[F3SAState]):
 
 def in_y(problem: BilevelProblem, at: Triple, samples: Samples) -> InY:
     """The gradients in y at one point."""
-    f, g = losses(problem, at.x, samples, needs_grad_x=False)
+    f, g = losses(problem, at.x, samples)
     return InY(f.grad_y(at.y), g.grad_y(at.y), g.grad_y(at.z))
 
 

@@ -18,9 +18,9 @@ from torch import Tensor
 
 from bilevel_book.methods.losses import losses
 from bilevel_core.directions import ThreeSamples
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import STEP, UNIT, SingleLoop, State, method, option
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.base import UNIT, State, method, option
+from bilevel_core.solvers.soba import SOBA
 
 
 @dataclass(frozen=True)
@@ -32,18 +32,15 @@ class FSLAState(State):
 
 
 @method
-class FSLA(SingleLoop[FSLAState]):
+class FSLA(SOBA):
     state_type = FSLAState
 
-    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
-    lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
     eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
-    def init_memory(self, state: State) -> FSLAState:
+    def init_memory(self, state):
         return FSLAState(**vars(state), x_before=state.x, h=torch.zeros_like(state.x))
 
-    def update(self, problem: BilevelProblem, state: FSLAState, generator: torch.Generator) -> FSLAState:
+    def update(self, problem, state, generator):
         x, last_y, last_v, delta = state.x, state.y, state.v, self.value("delta", state.t)
         samples = self.draw(problem, generator)
         three = samples if isinstance(samples, ThreeSamples) else (samples,)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import STEP, UNIT, SingleLoop, State, method, option
+from bilevel_core.schedules import Power, Rate
+from bilevel_core.solvers.base import UNIT, State, method, option
+from bilevel_core.solvers.soba import SOBA
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,15 @@ class MASOBAState(State):
 
 
 @method
-class MASOBA(SingleLoop[MASOBAState]):
+class MASOBA(SOBA):
     state_type = MASOBAState
 
-    alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
-    beta: Step = option(Power(0.5, p=1 / 2), STEP, "step of y")
-    lam: Step = option(Power(0.5, p=1 / 2), STEP, "step of v")
     eta: Rate = option(Power(2.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
 
-    def init_memory(self, state: State) -> MASOBAState:
+    def init_memory(self, state):
         return MASOBAState(**vars(state), h=torch.zeros_like(state.x))
 
-    def update(self, problem: BilevelProblem, state: MASOBAState, generator: torch.Generator) -> MASOBAState:
+    def update(self, problem, state, generator):
         d = self.directions(problem, state.x, state.y, state.v, self.draw(problem, generator), state.t)
         h = torch.lerp(state.h, d.x, self.momentum_weight(state.t))
         return self.move(problem, state, y=d.y, v=d.v, x=h).replace(h=h)

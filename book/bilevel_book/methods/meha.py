@@ -17,11 +17,8 @@ sibling LV-HBA has it (SUSTech-Optimization/LV-HBA, Toy-example); no code of MEH
 
 import math
 
-from torch import Generator
-
-from bilevel_book.methods.f2sa import F2SAState, Penalty
+from bilevel_book.methods.f2sa import Penalty
 from bilevel_book.methods.losses import losses
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import POSITIVE, draw, method, option
 
 
@@ -33,11 +30,11 @@ class MEHA(Penalty):
     def suggestions(cls, common, m):
         return super().suggestions(common, m) | {"width": (1 / m.L if m.L else math.inf, "1 / L")}
 
-    def update(self, problem: BilevelProblem, state: F2SAState, generator: Generator) -> F2SAState:
+    def update(self, problem, state, generator):
         y, ell, samples = state.y, self.value("multiplier", state.t), draw(problem, generator)
         f, g = losses(problem, state.x, samples)
         state = self.move(problem, state, z=g.grad_y(state.z) + (state.z - y) / self.width)
         state = self.move(problem, state, x=f.grad_x(y) + ell * g.grad_x(y, minus=state.z))
-        f, g = losses(problem, state.x, samples, needs_grad_x=False)
+        f, g = losses(problem, state.x, samples)
         state = self.move(problem, state, y=f.grad_y(y) + ell * (g.grad_y(y) - (y - state.z) / self.width))
         return state.replace(v=ell * (state.z - state.y))

@@ -16,7 +16,7 @@ from typing import Any
 
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
+from bilevel_book.methods.estimates import Pair, PairSolver, neumann, surrogate
 from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
@@ -42,7 +42,7 @@ class PairMomentum(PairSolver):
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
     eta_series: float = option(0.3, POSITIVE, "gamma of the factors I - gamma H, below 2 / L")
 
-    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
+    def update(self, problem, state, generator):
         here, eta, factors = Pair(state.x, state.y), self.momentum_weight(state.t), self.factors(generator)
         samples, batches = draw(problem, generator), list(lower_batches(problem, generator, factors))
 

@@ -64,7 +64,7 @@ class PZOBO(Solver[State]):
             "mu": (m.size_x / 100 / math.sqrt(m.dim_x), "moves x by 1 %"),
         }
 
-    def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
+    def update(self, problem, state, generator):
         x, mu = state.x, self.value("mu", state.t)
         # 1. The lower level at x and at Q perturbed points, on the same batches.
         batches = list(lower_batches(problem, generator, self.inner))

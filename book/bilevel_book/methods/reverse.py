@@ -14,17 +14,14 @@ v, K J v. The graphs of the last K steps are kept, or with `recompute` only thei
 the sum of the a's: minus the derivative of f in the inner gradients, so too for a rule, whose memory is differentiated.
 """
 
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import torch
-from torch import Generator, Tensor
 
-from bilevel_book.methods.losses import losses, lower_loss
+from bilevel_book.methods.losses import Loss, losses
 from bilevel_core.counting import count
 from bilevel_core.directions import derivatives, grad_y
-from bilevel_core.problem import BilevelProblem, check_scalar
+from bilevel_core.problem import check_scalar
 from bilevel_core.schedules import Power, Rule, Step
 from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
 
@@ -49,19 +46,18 @@ class Reverse(Solver[State]):
     def suggestions(cls, common, m):
         return common | {"inner": common["K"]}  # a step that is not differentiated is lost
 
-    def update(self, problem: BilevelProblem, state: State, generator: Generator) -> State:
+    def update(self, problem, state, generator):
         batches = lower_batches(problem, generator, self.inner, self.full)
-        state = self.inner_loop(problem, state, islice(batches, self.inner - self.K))
+        for batch in islice(batches, self.inner - self.K):
+            state = self.move(problem, state, y=grad_y(problem.lower, state.x, state.y, batch))
         last_steps = self.step_by_step if self.recompute else self.in_one_graph
         d, state = last_steps(problem, state, batches, generator)
         return self.move(problem, state, x=d)
 
-    def in_one_graph(
-        self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator
-    ) -> tuple[Tensor, State]:
+    def in_one_graph(self, problem, state, batches, generator):
         """d, and the state with the last y and v: K steps as one graph, differentiated as a whole."""
         x, now = state.x.detach().requires_grad_(), state.replace(y=state.y.detach().requires_grad_())
-        rule, seen = isinstance(self.beta, Rule), list[Tensor]()
+        rule, seen = isinstance(self.beta, Rule), []
         with torch.enable_grad():
             for batch in batches:
                 g = check_scalar("lower", problem.lower_at(x, batch)(now.y))
@@ -75,12 +71,10 @@ class Reverse(Solver[State]):
         count(gradients=self.K + 2, Hv=self.K - 1, Jv=self.K)
         return d, state.replace(v=(-1 if rule else self.value("beta", state.t)) * torch.stack(a).sum(0))
 
-    def step_by_step(
-        self, problem: BilevelProblem, state: State, batches: Iterator[Any], generator: Generator
-    ) -> tuple[Tensor, State]:
+    def step_by_step(self, problem, state, batches, generator):
         """The same, with one graph at a time: forwards, remembering where each step started, then backwards."""
         x, y, beta = state.x, state.y, self.value("beta", state.t)
-        tape: list[tuple[Tensor, Any]] = []
+        tape = []
         for batch in batches:
             tape.append((y, batch))
             y = y - beta * grad_y(problem.lower, x, y, batch)
@@ -89,7 +83,8 @@ class Reverse(Solver[State]):
         v = beta * a
         (first, its_batch), *others = tape
         for start, batch in reversed(others):
-            Hv, Jv = lower_loss(problem, x, batch).products(start, a)
+            Hv, Jv = Loss(problem, "lower", x, batch).products(start, a)
             d, a = d - beta * Jv, a - beta * Hv
             v = v + beta * a
-        return d - beta * lower_loss(problem, x, its_batch).jacobian_vector(first, a), state.replace(y=y, v=v)
+        Jv = Loss(problem, "lower", x, its_batch).jacobian_vector(first, a)
+        return d - beta * Jv, state.replace(y=y, v=v)

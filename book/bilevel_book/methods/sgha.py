@@ -19,11 +19,9 @@ are its p_w, p_lambda, beta and C_lambda. Read: sections 1 to 5; no public code 
 from dataclasses import dataclass
 
 import torch
-from torch import Generator
 
 from bilevel_book.methods.estimates import Pair
 from bilevel_core.directions import project
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, method, option
 from bilevel_core.solvers.fmbo import check_in_ball
@@ -49,7 +47,7 @@ class SGHA(SingleLoop[SGHAState]):
     delta: Rate | None = option(0.01, STEP.or_none(), "half the distance of the two gradients, in units of v")
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
-    def init_memory(self, state: State) -> SGHAState:
+    def init_memory(self, state):
         check_in_ball(state.v, self.r_v)
         return SGHAState(**vars(state), slow=Pair(state.x, state.y))
 
@@ -60,7 +58,7 @@ class SGHA(SingleLoop[SGHAState]):
         held = min(common["alpha"], (step, "1 / (2 hold)"))
         return common | {"hold": (m.L, "L"), "alpha": held, "lam": (step / 2, "1 / (4 L)")}
 
-    def update(self, problem: BilevelProblem, state: SGHAState, generator: Generator) -> SGHAState:
+    def update(self, problem, state, generator):
         x, y, v, slow = state.x, state.y, state.v, state.slow
         d = self.directions(problem, x, y, v, self.draw(problem, generator), state.t)
         pull_x, pull_y = self.hold * (x - slow.x), self.hold * (y - slow.y)

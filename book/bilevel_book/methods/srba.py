@@ -22,7 +22,7 @@ from torch import Tensor
 from bilevel_core.directions import Point
 from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.schedules import Step
-from bilevel_core.solvers.base import COUNT, STEP, UNIT, SingleLoop, State, draw, method, option, recursive_momentum
+from bilevel_core.solvers.base import COUNT, STEP, UNIT, SingleLoop, draw, method, option, recursive_momentum
 from bilevel_core.solvers.fmbo import MomentumState
 
 
@@ -43,10 +43,10 @@ class _Refreshed(SingleLoop[MomentumState]):
         full_samples(problem)  # refuses one draw that would stand for all the data
         return state
 
-    def init_memory(self, state: State) -> MomentumState:
+    def init_memory(self, state):
         return MomentumState.first(state)
 
-    def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
+    def update(self, problem, state, generator):
         point, refresh = Point(state.x, state.y, state.v), state.t == 0 or self.fresh(state.t, generator)
         samples = draw(problem, generator, full=True) if refresh else self.draw(problem, generator)
         h = now = self.directions(problem, *point, samples, state.t)
@@ -60,7 +60,7 @@ class _Refreshed(SingleLoop[MomentumState]):
 class SRBA(_Refreshed):
     period: int = option(20, COUNT, "steps from one look at all the data to the next")
 
-    def fresh(self, t: int, generator: torch.Generator) -> bool:
+    def fresh(self, t, generator):
         return t % self.period == 0
 
 
@@ -68,5 +68,5 @@ class SRBA(_Refreshed):
 class SPABA(_Refreshed):
     chance: float = option(0.05, UNIT, "probability of a look at all the data; at t = 0 there always is one")
 
-    def fresh(self, t: int, generator: torch.Generator) -> bool:
+    def fresh(self, t, generator):
         return torch.rand((), generator=generator).item() < self.chance

@@ -10,12 +10,8 @@ Here gamma is `eta_series`. Cost of a step: inner + 2 gradients, Q H v, 1 J v. B
 released code leaves the first term out of the sum and multiplies one term only by gamma; this follows the paper.
 """
 
-from torch import Generator, Tensor
-
 from bilevel_book.methods.estimates import DoubleLoop, neumann
-from bilevel_book.methods.losses import Loss
-from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import COUNT, POSITIVE, State, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, lower_batches, method, option
 
 
 @method
@@ -23,6 +19,6 @@ class StocBiO(DoubleLoop):
     Q: int = option(15, COUNT, "factors of the longest product in the sum")
     eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         batches = lower_batches(problem, generator, self.Q, self.full)
         return state.replace(v=neumann(problem, state.x, state.y, f_y, batches, self.eta_series))

@@ -11,14 +11,10 @@ with the same k and the same batches at both points. gamma is `eta_series`; the 
 gradients, K - 1 H v on average, 2 J v (half at t = 0).
 """
 
-from typing import Any
-
 import torch
-from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, truncated
+from bilevel_book.methods.estimates import truncated
 from bilevel_book.methods.mrbo import PairMomentum
-from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, STEP, method, option
 
@@ -30,8 +26,8 @@ class SUSTAIN(PairMomentum):
     alpha: Step = option(Power(0.1), STEP, "step of x")
     K: int = option(12, COUNT, "the product has fewer factors than this")
 
-    def factors(self, generator: Generator) -> int:
+    def factors(self, generator):
         return int(torch.randint(self.K, (), generator=generator))
 
-    def solve(self, problem: BilevelProblem, at: Pair, r: Tensor, batches: list[Any]) -> Tensor:
+    def solve(self, problem, at, r, batches):
         return truncated(problem, at.x, at.y, r, batches, self.eta_series, self.K)

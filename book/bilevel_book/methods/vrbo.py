@@ -14,11 +14,10 @@ The paper has a large batch where we take the mean of `large` draws, which is th
 and reads different blocks of the weights, and returns a y one step past its estimates; this follows the paper.
 """
 
-from torch import Generator, Tensor
+from torch import Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, PairState, neumann, surrogate
-from bilevel_book.methods.losses import losses, lower_loss
-from bilevel_core.problem import BilevelProblem
+from bilevel_book.methods.estimates import Pair, PairSolver, neumann, surrogate
+from bilevel_book.methods.losses import Loss, losses
 from bilevel_core.schedules import Power, Step
 from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, draw, lower_batches, method, option
 
@@ -33,14 +32,14 @@ class VRBO(PairSolver):
     Q: int = option(10, COUNT, "factors of the longest product in the sum")
     eta_series: float = option(0.3, POSITIVE, "gamma of the sum, below 2 / L")
 
-    def update(self, problem: BilevelProblem, state: PairState, generator: Generator) -> PairState:
+    def update(self, problem, state, generator):
         here, h = Pair(state.x, state.y), state.h
 
         def estimates(*points: Pair) -> list[tuple[Pair, Tensor]]:
             """(G, grad_y g) and the v in G, at each point on one draw; points with the same x share what it decides."""
             samples, batches = draw(problem, generator), list(lower_batches(problem, generator, self.Q))
             at_x = {id(x): losses(problem, x, samples) for x, _ in points}
-            factors = {id(x): [lower_loss(problem, x, each, needs_grad_x=False) for each in batches] for x, _ in points}
+            factors = {id(x): [Loss(problem, "lower", x, each) for each in batches] for x, _ in points}
 
             def estimate(x: Tensor, y: Tensor) -> tuple[Pair, Tensor]:
                 f, g = at_x[id(x)]

@@ -16,8 +16,7 @@ from bilevel_book.methods.f2sa import F2SA, F2SAState
 from bilevel_book.methods.srba import SPABA
 from bilevel_core.directions import Point, grad_y
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import SWITCH, State, draw, method, option
-from bilevel_core.solvers.fmbo import MomentumState
+from bilevel_core.solvers.base import SWITCH, draw, method, option
 
 
 @method
@@ -44,9 +43,9 @@ class ReleasedSPABA(SPABA):
     once: bool = option(False, SWITCH, "the coin is tossed a single time for the whole run")
     shows: bool = option(False, SWITCH, "what that toss showed: a look at the whole data in every step, or in none")
 
-    def init_memory(self, state: State) -> MomentumState:
+    def init_memory(self, state):
         kept = super().init_memory(state)
         return kept.replace(t=1, before=Point(*map(torch.zeros_like, kept.before))) if self.once else kept
 
-    def fresh(self, t: int, generator: Generator) -> bool:
+    def fresh(self, t, generator):
         return self.shows if self.once else super().fresh(t, generator)

@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 
 from bilevel_book.methods.estimates import Pair, PairState, neumann
-from bilevel_book.methods.losses import Loss, losses
+from bilevel_book.methods.losses import losses
 from bilevel_book.methods.mrbo import MRBO
 from bilevel_book.methods.stocbio import StocBiO
 from bilevel_core.directions import hessian_vector
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import SWITCH, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import SWITCH, draw, lower_batches, method, option
 
 STRIDE = 997  # of the pointer: has no common factor with 20000, so it comes back to the right entries late
 
@@ -36,13 +36,13 @@ class ReleasedStocBiO(StocBiO):
     misplaced: bool = option(False, SWITCH, "the step of x is written to other entries of x")
     dropped: bool = option(False, SWITCH, "the step of x is computed and dropped")
 
-    def update(self, problem: BilevelProblem, state: State, generator: torch.Generator) -> State:
+    def update(self, problem, state, generator):
         x, new = state.x, super().update(problem, state, generator)
         if self.misplaced:
             new = new.replace(x=x + (new.x - x).roll(STRIDE * (state.t + 1)))
         return new.replace(x=x) if self.dropped else new
 
-    def solve(self, problem: BilevelProblem, state: State, f_y: Tensor, g: Loss, generator: torch.Generator) -> State:
+    def solve(self, problem, state, f_y, g, generator):
         if not self.series:
             return super().solve(problem, state, f_y, g, generator)
         batches = [*lower_batches(problem, generator, 1)] * self.Q
@@ -73,7 +73,7 @@ class ReleasedMRBO(MRBO):
     def value(self, name: str, t: int) -> Any:
         return super().value(name, 0 if self.resets else t)
 
-    def update(self, problem: BilevelProblem, state: PairState, generator: torch.Generator) -> PairState:
+    def update(self, problem, state, generator):
         if self.midway:
             return self.between(problem, state, generator)
         new = super().update(problem, state, generator)
