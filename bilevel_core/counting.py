@@ -21,8 +21,7 @@ _counters: ContextVar[tuple[Calls, ...]] = ContextVar("counters", default=())
 
 @contextmanager
 def counting(calls: Calls | None = None) -> Iterator[Calls]:
-    """`with counting() as calls: ...` collects the oracle calls made inside, or adds them to those given; outer
-    counters count them too."""
+    """`with counting() as calls: ...` collects the oracle calls made inside, or adds them to those given."""
     calls = Calls() if calls is None else calls
     token = _counters.set((*_counters.get(), calls))
     try:

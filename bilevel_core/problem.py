@@ -93,9 +93,7 @@ class BilevelProblem(ABC):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Take up what `state_dict` returned, when a run is resumed."""
         if state:
-            raise ValueError(
-                f"{type(self).__name__} has nothing to load, got {', '.join(state)}: write load_state_dict"
-            )
+            raise ValueError(f"{type(self).__name__} has no load_state_dict, and there is {', '.join(state)} to load")
 
     def local(self) -> "BilevelProblem":
         """The problem of this process alone, whose directions `average` joins; by default the problem itself."""
@@ -110,7 +108,7 @@ class BilevelProblem(ABC):
         return 0, 1
 
 
-def _from_partial(name: str, loss_at: Callable[[Any, Tensor, Any], Callable[[Tensor], Tensor]]) -> Loss:
+def _from_partial(name: str, loss_at: Callable[..., Callable[[Tensor], Tensor]]) -> Loss:
     def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         return loss_at(self, x, batch)(y)
 
@@ -131,20 +129,17 @@ def full_samples(problem: BilevelProblem) -> Samples:
         draws = [problem.sample(seeded(seed)) for seed in range(2)]
         one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
         if one != two:
-            raise ValueError(
-                f"{type(problem).__name__} has no `full`, and its draws differ, so one draw would stand for all the "
-                "data: write def full(self): return Samples(all upper data, all lower data), or pass `samples`"
-            )
+            cause = "has no `full`, and its draws differ, so one draw would stand for all the data"
+            cure = "write def full(self): return Samples(all upper data, all lower data)"
+            raise ValueError(f"{type(problem).__name__} {cause}: {cure}")
     return problem.full()
 
 
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:
     """Raise ValueError unless `vector` is a 1-D tensor of float32 or float64, shaped as `like`."""
     if not isinstance(vector, Tensor) or vector.dim() != 1 or vector.dtype not in (torch.float32, torch.float64):
-        raise ValueError(
-            f"{name} must be a 1-D tensor of floats, got {_described(vector)}; allowed are float32 and float64 "
-            "(smaller floats round small steps away)"
-        )
+        allowed = "allowed are float32 and float64 (smaller floats round small steps away)"
+        raise ValueError(f"{name} must be a 1-D tensor of floats, got {_described(vector)}; {allowed}")
     if like is not None and (vector.shape != like.shape or vector.dtype != like.dtype):
         raise ValueError(f"{name} changed: expected {_described(like)}, got {_described(vector)}")
 
@@ -159,10 +154,8 @@ def check_start(name: str, vector: Tensor, like: Tensor | None = None) -> None:
 def check_scalar(name: str, loss: Tensor, graph: bool = False) -> Tensor:
     """Return `loss`, or raise ValueError unless it is a scalar tensor of floats, and if need be has a `graph`."""
     if not isinstance(loss, Tensor) or loss.dim() != 0 or not loss.is_floating_point():
-        raise ValueError(
-            f"{name} must return a scalar (0-D) tensor of floats, got {_described(loss)}; "
-            "take the mean over the batch, without .item() or numpy?"
-        )
+        hint = "take the mean over the batch, without .item() or numpy?"
+        raise ValueError(f"{name} must return a scalar (0-D) tensor of floats, got {_described(loss)}; {hint}")
     if graph and not loss.requires_grad:
         raise ValueError(f"{name} does not depend on x or y{UNSEEN}")
     return loss
@@ -185,29 +178,22 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     first = _evaluate_at_start(problem, seed, problem.upper, problem.lower)
     if problem.state_dict():
         return
-    second = _evaluate_at_start(
-        problem,
-        seed,
-        lambda x, y, batch: problem.upper_at(x, batch)(y),
-        lambda x, y, batch: problem.lower_at(x, batch)(y),
-    )
+    losses = (lambda x, y, batch: problem.upper_at(x, batch)(y)), (lambda x, y, batch: problem.lower_at(x, batch)(y))
+    second = _evaluate_at_start(problem, seed, *losses)
     for name, one in first.items():
         two, rounding = second[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
         if one.shape != two.shape or torch.linalg.vector_norm(one - two) > rounding:
-            raise ValueError(
-                f"{name} returned a different value on a second call with the same seed: it (or sample) uses "
-                "randomness other than its generator, as dropout does, or it keeps a state, or "
-                f"{name}_at is another function"
-            )
+            cause = "it (or sample) uses randomness other than its generator, as dropout does, or it keeps a state"
+            what = f"{name} returned a different value on a second call with the same seed"
+            raise ValueError(f"{what}: {cause}, or {name}_at is another function")
 
 
 def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> dict[str, Tensor]:
     """(x_0, y_0), and f and g there with their gradients, each as one vector."""
     points = problem.start(seeded(seed))
-    try:
-        x, y = points
-    except (TypeError, ValueError):
-        raise ValueError(f"start must return two tensors, x_0 and y_0, got {_described(points)}") from None
+    if not isinstance(points, tuple | list) or len(points) != 2:
+        raise ValueError(f"start must return two tensors, x_0 and y_0, got {_described(points)}")
+    x, y = points
     check_start("x", x)
     check_start("y", y)
     if x.dtype != y.dtype or x.device != y.device:

@@ -78,8 +78,8 @@ def theorem(
     """
     if not (is_number(w) and w > 1):
         raise ValueError(f"the theorem's schedules need w > 1, got {w!r}")
-    steps = {"alpha": c_alpha, "beta": c_beta, "lam": c_lam}
-    return {name: Power(c, w) for name, c in steps.items()} | {"eta": Power(c_eta, w - 1, 2 / 3, cap=1.0)}
+    eta = Power(c_eta, w - 1, 2 / 3, cap=1.0)
+    return {"alpha": Power(c_alpha, w), "beta": Power(c_beta, w), "lam": Power(c_lam, w), "eta": eta}
 
 
 def value_at(rate: Rate, t: int) -> float:

@@ -94,18 +94,6 @@ def test_after_k_uses_the_fraction_of_wrong_labels_is_the_closed_form(noise, gen
     assert wrong_after(10_000, noise) == pytest.approx(0.9)
 
 
-@pytest.mark.slow
-def test_after_many_random_batches_too(generator):
-    """A batch of B draws hits an image with probability q = 1 - (1 - 1/n)^int(noise B), then all is as above."""
-    problem = ReleasedCleaning(renoise=True, batch_size=1000)
-    problem.start(generator)
-    for _ in range(100):
-        problem.sample(generator)
-    q = 1 - (1 - 1 / N) ** 100
-    p = wrong_after(100, q)
-    assert abs(wrong(problem) - p) < 4.5 * math.sqrt(p * (1 - p) / N)
-
-
 def test_batches_are_those_of_a_correct_run(renoised, correct):
     for _ in range(3):
         mine, theirs = (p.sample(torch.Generator().manual_seed(7)) for p in (renoised, correct))
@@ -175,11 +163,6 @@ def test_upper_batches_hold_training_images_with_their_noisy_labels(upper_from, 
     share = (many >= len(problem.true_part)).double().mean().item()
     expected = training / len(problem.pool)
     assert abs(share - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / len(many))
-
-
-def test_another_origin_is_refused():
-    with pytest.raises(ValueError, match="must be one of clean, mixed, training"):
-        ReleasedCleaning(upper_from="test")
 
 
 # Weights

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_core import FMBO, SOBA, Adam, Momentum, Normalised, run
-from bilevel_core.directions import exact, grad_y, project
+from bilevel_core import SOBA, Adam, Momentum, Normalised, run
+from bilevel_core.directions import exact, grad_y
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Rule
 from bilevel_core.solvers.base import STEPS
@@ -163,16 +163,6 @@ def test_a_run_with_rules_resumes_bit_equal(name, rule, tmp_path):
     for one, two in zip(whole.state.memory, resumed.state.memory, strict=True):
         assert type(one) is type(two)
         assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(one, two, strict=True))
-
-
-def test_v_is_moved_by_its_rule_and_then_projected():
-    problem = Quadratic(noise=0.5)
-    solver = FMBO(lam=Normalised(2.0), r_v=1.5, eta=1.0)
-    state = walk(problem, solver, 3)
-    d = exact(problem, state.x, state.y, state.v, problem.sample(torch.Generator().set_state(state.rng)))
-    expected = project(state.v - 2.0 * d.v / d.v.norm(), 1.5)
-    torch.testing.assert_close(solver.step(problem, state).v, expected)
-    assert expected.norm().item() == pytest.approx(1.5)
 
 
 class Half(NamedTuple):

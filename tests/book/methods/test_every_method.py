@@ -143,29 +143,6 @@ def test_full_batches_are_the_whole_data():
     assert torch.equal(one.x, two.x)  # no randomness is left
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("stocBiO", {"Q": 0}, "Q must be a whole number of at least 1, got 0"),
-        ("AID-FP", {"inner": 2.5}, "inner must be a whole number"),
-        ("BSA", {"eta_series": 0.0}, "eta_series must be a positive number"),
-        ("reverse", {"inner": 3, "K": 4}, "K must be at most inner = 3"),
-        ("F2SA", {"multiplier": -1.0}, "multiplier must be a positive number"),
-        ("PZOBO-S", {"mu": 0.0}, "mu must be a positive number"),
-        ("AID-FP", {"full": "no"}, "full must be True or False, got 'no'"),
-    ],
-)
-def test_bad_options_are_refused(name, options, message):
-    with pytest.raises(ValueError, match=message):
-        SOLVERS[name](**options)
-
-
-@pytest.mark.parametrize(("name", "option"), [("VRBO", "eta"), ("SUSTAIN", "Q"), ("FdeHBO", "alhpa")])
-def test_an_option_of_another_method_is_refused(name, option):
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{option}'"):
-        SOLVERS[name](**{option: 0.5})
-
-
 @pytest.mark.parametrize("name", SOLVERS)
 def test_help_says_what_a_method_is(name):
     """Formula, cost, and every option with its default, its words and what it allows."""

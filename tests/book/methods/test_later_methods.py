@@ -11,7 +11,7 @@ from bilevel_book.methods.f2sa_p import nodes, weights
 from bilevel_core import FMBO, SOBA
 from bilevel_core.directions import project
 from bilevel_core.problems import Quadratic
-from book.methods.test_first_methods import STEP, limit, penalty, series
+from book.methods.limits import STEP, limit, penalty, series
 from core.families import LogCosh, walk
 
 SLOW = {"alpha": 0.1, "beta": 0.05}

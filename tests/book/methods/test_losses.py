@@ -9,7 +9,7 @@ from bilevel_book.methods import SOLVERS
 from bilevel_book.methods.losses import losses
 from bilevel_core import BilevelProblem, hypergradient
 from bilevel_core.counting import counting
-from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.directions import grad_y
 from bilevel_core.problems import Quadratic
 from core.families import LogCosh
 
@@ -129,12 +129,6 @@ def test_a_problem_must_give_each_loss_in_one_form():
 
     with pytest.raises(TypeError, match=r"abstract.*lower"):
         Upper()
-
-
-def test_a_gradient_in_x_alone_is_that_of_the_loss(point):
-    problem, x, y, _, samples = point
-    f, _ = losses(problem, x, samples)
-    assert torch.equal(f.grad_x(y), grad_x(problem.upper, x, y, samples.upper))
 
 
 def test_reverse_asks_for_scalars_and_takes_a_loss_that_ignores_y_for_once():
