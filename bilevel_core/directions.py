@@ -80,23 +80,14 @@ def finite_difference(
     return Directions(d_y, -(minus_up + minus_down) - f_y, d_x)
 
 
-def compute_directions(
-    problem: BilevelProblem,
-    x: Tensor,
-    y: Tensor,
-    v: Tensor,
-    samples: Samples | ThreeSamples,
-    delta: float | None = None,
+def on_three_draws(
+    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: ThreeSamples, delta: float | None
 ) -> Directions:
-    """The directions of a step: `exact`, or with a delta `finite_difference`; the mean of them over all processes."""
-    here = problem.local()
-    if isinstance(samples, ThreeSamples):
-        d_y = grad_y(here.lower, x, y, samples.y.lower)
-        d_v = hessian_vector(here, x, y, v, samples.v.lower, delta) - grad_y(here.upper, x, y, samples.v.upper)
-        d_x = grad_x(here.upper, x, y, samples.x.upper) - jacobian_vector(here, x, y, v, samples.x.lower, delta)
-        return Directions(*problem.average(d_y, d_v, d_x))
-    found = exact(here, x, y, v, samples) if delta is None else finite_difference(here, x, y, v, samples, delta)
-    return Directions(*problem.average(*found))
+    """The directions with a draw of its own for each, by exact products or with a delta by central differences."""
+    d_y = grad_y(problem.lower, x, y, samples.y.lower)
+    d_v = hessian_vector(problem, x, y, v, samples.v.lower, delta) - grad_y(problem.upper, x, y, samples.v.upper)
+    d_x = grad_x(problem.upper, x, y, samples.x.upper) - jacobian_vector(problem, x, y, v, samples.x.lower, delta)
+    return Directions(d_y, d_v, d_x)
 
 
 def hessian_vector(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
-from bilevel_core.directions import Directions, ThreeSamples, compute_directions
+from bilevel_core.directions import Directions, ThreeSamples, exact, finite_difference, on_three_draws
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
 from bilevel_core.schedules import Rate, Rule, Step
 
@@ -185,8 +185,13 @@ class SingleLoop(Solver[S]):
     def directions(
         self, problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples | ThreeSamples, t: int
     ) -> Directions:
-        """(d_y, d_v, d_x) at (x, y, v), with the products that `delta` asks for."""
-        return compute_directions(problem, x, y, v, samples, self.value("delta", t))
+        """(d_y, d_v, d_x) at (x, y, v), with the products that `delta` asks for; their means over all processes."""
+        here, delta = problem.local(), self.value("delta", t)
+        if isinstance(samples, ThreeSamples):
+            found = on_three_draws(here, x, y, v, samples, delta)
+        else:
+            found = exact(here, x, y, v, samples) if delta is None else finite_difference(here, x, y, v, samples, delta)
+        return Directions(*problem.average(*found))
 
 
 def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False) -> Samples:

@@ -6,11 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilevel_core import Samples
+from bilevel_core import FMBO, Samples
 from bilevel_core.counting import counting
 from bilevel_core.directions import (
     ThreeSamples,
-    compute_directions,
     exact,
     finite_difference,
     grad_x,
@@ -146,9 +145,9 @@ def test_each_direction_uses_its_own_draw_when_there_are_three(generator):
     x, y, v, _ = point(problem, generator)
     zeta, psi, xi = (problem.sample(generator) for _ in range(3))
     for delta in (None, 1e-3):
-        three = compute_directions(problem, x, y, v, ThreeSamples(zeta, psi, xi), delta)
+        three = FMBO(delta=delta).directions(problem, x, y, v, ThreeSamples(zeta, psi, xi), t=0)
         for name, samples in (("y", zeta), ("v", psi), ("x", xi)):
-            alone = getattr(compute_directions(problem, x, y, v, samples, delta), name)
+            alone = getattr(FMBO(delta=delta).directions(problem, x, y, v, samples, t=0), name)
             torch.testing.assert_close(getattr(three, name), alone, rtol=1e-9, atol=1e-9)
 
 
@@ -211,10 +210,10 @@ def test_oracle_calls_are_counted(generator):
     with counting() as outer:
         for given in (samples, three):
             with counting() as calls:
-                compute_directions(problem, x, y, v, given)
+                FMBO().directions(problem, x, y, v, given, t=0)
             assert vars(calls) == {"samples": 0, "gradients": 3, "Hv": 1, "Jv": 1}
             with counting() as calls:
-                compute_directions(problem, x, y, v, given, 0.1)
+                FMBO(delta=0.1).directions(problem, x, y, v, given, t=0)
             assert vars(calls) == {"samples": 0, "gradients": 7, "Hv": 0, "Jv": 0}
     assert vars(outer) == {"samples": 0, "gradients": 20, "Hv": 2, "Jv": 2}
 
