@@ -9,11 +9,12 @@ from torch import Tensor
 
 import peers
 from bilevel_book.methods import Reverse
+from bilevel_book.methods.estimates import lower_batches
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_core import BilevelProblem, Samples, hypergradient
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic
-from bilevel_core.solvers.base import draw, generator_at, lower_batches
+from bilevel_core.solvers.base import draw, generator_at
 from clock import peak_megabytes, side_by_side
 from table import Row
 

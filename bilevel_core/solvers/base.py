@@ -4,7 +4,6 @@ import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
 
@@ -19,7 +18,7 @@ from bilevel_core.schedules import Rate, Rule, Step
 
 __all__ = [
     "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop",
-    "Solver", "State", "Suggestions", "draw", "generator_at", "lower_batches", "method", "option", "recursive_momentum",
+    "Solver", "State", "Suggestions", "draw", "generator_at", "method", "option", "recursive_momentum",
 ]  # fmt: skip
 
 # The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
@@ -199,14 +198,6 @@ def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False
     samples = problem.full() if full else problem.sample(generator)
     count(samples=problem.size(samples.upper) + problem.size(samples.lower))
     return samples
-
-
-def lower_batches(problem: BilevelProblem, generator: torch.Generator, n: int, full: bool = False) -> Iterator[Any]:
-    """The lower batches of n draws, made as they are asked for; their upper batches are not used, and not counted."""
-    for _ in range(n):
-        batch = (problem.full() if full else problem.sample(generator)).lower
-        count(samples=problem.size(batch))
-        yield batch
 
 
 def generator_at(state: State) -> torch.Generator:

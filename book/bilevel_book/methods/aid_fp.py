@@ -12,9 +12,9 @@ whole data, `problem.full()`, as the paper's experiment does. By default each gr
 draw, so that it can be run wherever the others can.
 """
 
-from bilevel_book.methods.estimates import DoubleLoop
+from bilevel_book.methods.estimates import DoubleLoop, lower_batches
 from bilevel_core.directions import hessian_vector
-from bilevel_core.solvers.base import COUNT, POSITIVE, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, method, option
 
 
 @method

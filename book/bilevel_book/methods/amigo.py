@@ -10,10 +10,10 @@ Cost of a step: inner + 2 gradients, Q H v, 1 J v. Warm-starting v removes the b
 The opposite sign of v, as in the paper, changes nothing.
 """
 
-from bilevel_book.methods.estimates import DoubleLoop
+from bilevel_book.methods.estimates import DoubleLoop, lower_batches
 from bilevel_core.directions import hessian_vector
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, STEP, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, method, option
 
 
 @method

@@ -15,11 +15,12 @@ Read: the authors' code (Cranial-XIX/BOME, toy/toy_convergence.py) and solvers/b
 
 import torch
 
+from bilevel_book.methods.estimates import lower_batches
 from bilevel_book.methods.f2sa import F2SAState
 from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, draw, method, option
 
 
 @method

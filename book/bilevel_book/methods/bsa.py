@@ -13,9 +13,9 @@ problem draws.
 
 import torch
 
-from bilevel_book.methods.estimates import DoubleLoop, truncated
+from bilevel_book.methods.estimates import DoubleLoop, lower_batches, truncated
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, method, option
 
 
 @method

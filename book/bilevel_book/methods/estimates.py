@@ -8,7 +8,7 @@ so that the error of the mean is the tail (I - gamma H)^{Q+1} H^-1 r. They need 
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,10 +16,19 @@ import torch
 from torch import Generator, Tensor
 
 from bilevel_book.methods.losses import Loss, losses
+from bilevel_core.counting import count
 from bilevel_core.directions import grad_y, hessian_vector
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, method, option
+
+
+def lower_batches(problem: BilevelProblem, generator: torch.Generator, n: int, full: bool = False) -> Iterator[Any]:
+    """The lower batches of n draws, made as they are asked for; their upper batches are not used, and not counted."""
+    for _ in range(n):
+        batch = (problem.full() if full else problem.sample(generator)).lower
+        count(samples=problem.size(batch))
+        yield batch
 
 
 def neumann(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], gamma: float) -> Tensor:

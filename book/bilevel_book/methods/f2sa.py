@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
+from bilevel_book.methods.estimates import lower_batches
 from bilevel_core.directions import grad_x, grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, Solver, State, Suggestions, draw, method, option
 from bilevel_core.stepsizes import Curvature
 
 

@@ -16,21 +16,11 @@ from typing import Any
 
 from torch import Generator, Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, neumann, surrogate
+from bilevel_book.methods.estimates import Pair, PairSolver, lower_batches, neumann, surrogate
 from bilevel_book.methods.losses import losses
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
-from bilevel_core.solvers.base import (
-    COUNT,
-    POSITIVE,
-    STEP,
-    UNIT,
-    draw,
-    lower_batches,
-    method,
-    option,
-    recursive_momentum,
-)
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, UNIT, draw, method, option, recursive_momentum
 
 
 @method

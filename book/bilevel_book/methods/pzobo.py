@@ -25,11 +25,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bilevel_book.methods.estimates import lower_batches
 from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Rule, Step
-from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, method, option
 from bilevel_core.solvers.rules import Adam
 
 

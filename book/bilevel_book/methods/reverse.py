@@ -18,12 +18,13 @@ from itertools import islice
 
 import torch
 
+from bilevel_book.methods.estimates import lower_batches
 from bilevel_book.methods.losses import Loss, losses
 from bilevel_core.counting import count
 from bilevel_core.directions import derivatives, grad_y
 from bilevel_core.problem import check_scalar
 from bilevel_core.schedules import Power, Rule, Step
-from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, method, option
 
 
 @method

@@ -10,8 +10,8 @@ Here gamma is `eta_series`. Cost of a step: inner + 2 gradients, Q H v, 1 J v. B
 released code leaves the first term out of the sum and multiplies one term only by gamma; this follows the paper.
 """
 
-from bilevel_book.methods.estimates import DoubleLoop, neumann
-from bilevel_core.solvers.base import COUNT, POSITIVE, lower_batches, method, option
+from bilevel_book.methods.estimates import DoubleLoop, lower_batches, neumann
+from bilevel_core.solvers.base import COUNT, POSITIVE, method, option
 
 
 @method

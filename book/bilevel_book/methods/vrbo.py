@@ -16,10 +16,10 @@ and reads different blocks of the weights, and returns a y one step past its est
 
 from torch import Tensor
 
-from bilevel_book.methods.estimates import Pair, PairSolver, neumann, surrogate
+from bilevel_book.methods.estimates import Pair, PairSolver, lower_batches, neumann, surrogate
 from bilevel_book.methods.losses import Loss, losses
 from bilevel_core.schedules import Power, Step
-from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, draw, lower_batches, method, option
+from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, draw, method, option
 
 
 @method

@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_book.methods.estimates import Pair, PairState, neumann
+from bilevel_book.methods.estimates import Pair, PairState, lower_batches, neumann
 from bilevel_book.methods.losses import losses
 from bilevel_book.methods.mrbo import MRBO
 from bilevel_book.methods.stocbio import StocBiO
 from bilevel_core.directions import hessian_vector
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.solvers.base import SWITCH, draw, lower_batches, method, option
+from bilevel_core.solvers.base import SWITCH, draw, method, option
 
 STRIDE = 997  # of the pointer: has no common factor with 20000, so it comes back to the right entries late
 
