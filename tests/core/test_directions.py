@@ -294,9 +294,3 @@ def test_bad_shapes_and_losses_are_refused(generator):
     for directions in (exact, lambda *a: finite_difference(*a, 0.1)):
         with pytest.raises(ValueError, match="lower must return a scalar"):
             directions(problem, x, y, v, Samples(samples.upper, samples.lower))
-
-
-@pytest.mark.parametrize("radius", [0, -1, float("nan")])
-def test_the_radius_must_be_positive(radius):
-    with pytest.raises(ValueError, match="r_v must be positive"):
-        project(torch.ones(2), radius)

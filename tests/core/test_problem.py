@@ -59,15 +59,6 @@ def test_the_check_takes_nothing_from_the_randomness_of_the_run():
     assert torch.equal(torch.get_rng_state(), everywhere)
 
 
-@pytest.mark.slow
-def test_a_run_without_gradients_around_it_is_the_same_run():
-    problem = LogCosh(noise=1.0)
-    plain = run(problem, "FdeHBO", steps=5, progress=False).state
-    with torch.no_grad():
-        inside = run(problem, "FdeHBO", steps=5, progress=False).state
-    assert torch.equal(plain.x, inside.x)
-
-
 class Growing(Quadratic):
     """A lower loss that grows a little whenever it is asked."""
 
