@@ -10,13 +10,14 @@ import os
 import re
 import sys
 import time
-from collections import OrderedDict
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from glob import escape
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,13 +28,13 @@ from torch import Tensor
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import Solver, State
 
-FORMAT = b"bilevel_core checkpoint 2\n"
+FORMAT = b"bilevel_core checkpoint 3\n"
 PAUSE_SECONDS = 1.0  # from one save to the next, at least
 SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
 TIMES = (0, 1, 10, 100, 1000, 10_000)  # the steps t at which a schedule is looked at
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
-CONTAINERS = {"list": list, "tuple": tuple, "dict": dict, "OrderedDict": OrderedDict}
-Classes = dict[str, type]
+NUMPY = [bytes, np.ndarray, np.dtype, *(np.zeros(shape).sum(0).__reduce__()[0] for shape in (1, (1, 1)))]
+NUMPY += [type(np.dtype(code)) for code in np.typecodes["All"]]  # all that arrays and their numbers are pickled with
 
 
 class Point(NamedTuple):
@@ -54,8 +55,9 @@ class Checkpoint:
         options |= {f"solver's {name}": value for name, value in vars(solver).items()}
         self.options = {name: _described(value) for name, value in options.items()}
         self.latest: dict[str, Any] | None = None
-        self.due, self.was_read_back, self.classes = 0.0, False, Classes()
-        pack(start, self.classes, learn=True)
+        self.due, self.was_read_back = 0.0, False
+        kinds = {type(each) for each in (solver, problem, *vars(solver).values())}
+        self.classes = _records_beside(*kinds, *State.__subclasses__())
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
     def __enter__(self) -> Self:
@@ -85,17 +87,24 @@ class Checkpoint:
             self.save()
 
     def save(self) -> None:
-        """Write what was kept last. The first time it is read back: what cannot be resumed is refused at once."""
+        """Write what was kept last. Until a step was taken it is read back: what cannot be resumed is refused."""
         if self.latest is None or self.rank > 0:
             return
         began, buffer = time.monotonic(), io.BytesIO()
-        packed = pack(self.latest, self.classes)
-        torch.save({"options": self.options, "torch": str(torch.__version__), "content": packed}, buffer)
-        file = FORMAT + sha256(buffer.getbuffer()).digest() + buffer.getvalue()
-        if not self.was_read_back and (place := difference(packed, pack(self._read(file)[1], self.classes))):
-            raise ValueError(f"{self.path} would not be read as it is written: {place} differs")
+        try:
+            torch.save({"options": self.options, "torch": str(torch.__version__), "content": self.latest}, buffer)
+            file = FORMAT + sha256(buffer.getbuffer()).digest() + buffer.getvalue()
+            if not self.was_read_back and (place := difference(self.latest, self._read(file)["content"])):
+                raise ValueError(f"{place} would not be read as it is written")
+        except Exception as error:
+            allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and named tuples or dataclasses"
+            why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
+            raise ValueError(
+                f"{self.path} cannot hold this run ({why}); it can hold {allowed} of the modules that define the "
+                "method and the problem"
+            ) from error
         write_atomically(self.path, file)
-        self.latest, self.was_read_back, now = None, True, time.monotonic()
+        self.was_read_back, self.latest, now = self.latest["first"] is not None, None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
 
     def load(self) -> dict[str, Any] | None:
@@ -107,10 +116,11 @@ class Checkpoint:
         if not exists:
             return None
         try:
-            saved, content = self._read(self.path.read_bytes())
+            saved = self._read(self.path.read_bytes())
             for name, now in self.options.items():
                 if (then := saved["options"][name]) != now:
                     raise ValueError(f"its {name} is {then}, now it is {now}")
+            content: dict[str, Any] = saved["content"]
             self._check_start(content["start"], content["here"])
             for step, before, after in (("first", "start", "first"), ("last", "previous", "here")):
                 if content[before] and content[after]:  # if a step was taken
@@ -121,99 +131,65 @@ class Checkpoint:
             raise ValueError(f"{self.path} is no checkpoint of this run ({why}); move it away to start anew") from error
         return content
 
-    def _read(self, file: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _read(self, file: bytes) -> dict[str, Any]:
         head = len(FORMAT) + 32
         if not file.startswith(FORMAT) or file[len(FORMAT) : head] != sha256(file[head:]).digest():
             raise ValueError("it is damaged, or of another kind: its checksum does not fit")
-        saved = torch.load(io.BytesIO(file[head:]), weights_only=True)  # runs no code
-        return saved, unpack(saved["content"], self.classes)
+        with torch.serialization.safe_globals([Point, *NUMPY, *self.classes]):
+            return torch.load(io.BytesIO(file[head:]), weights_only=True)
 
     def _check_start(self, start: Point, here: Point) -> None:
         """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
-        if place := self._difference(start.state, self.start.state):
+        if place := difference(start.state, self.start.state):
             raise ValueError(f"it started from another {place}")
         for name, value in dict(start.problem).items():
-            if not self._difference(value, here.problem[name]) and self._difference(value, self.start.problem[name]):
+            if not difference(value, here.problem[name]) and difference(value, self.start.problem[name]):
                 raise ValueError(f"its problem had another {name}")
 
     def _check_step(self, step: str, before: Point, after: Point, version: str) -> None:
         """Take a step again, and compare the bits."""
         self.problem.load_state_dict(before.problem)
         again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
-        if place := self._difference(after, again):
+        if place := difference(after, again):
             now = str(torch.__version__)
             cause = "other code or data, or steps that do not repeat"
             cause = f"its torch was {version}, now it is {now}" if version != now else cause
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
-    def _difference(self, one: Any, other: Any) -> str:
-        return difference(pack(one, self.classes), pack(other, self.classes))
+
+def _is_record(cls: type) -> bool:
+    return is_dataclass(cls) or (issubclass(cls, tuple) and "_fields" in vars(cls))
 
 
-def pack(value: Any, classes: Classes, learn: bool = False) -> Any:
-    """A nest as what torch.load reads without running code: a tuple as ["tuple", ...], a class as ["module:Name", ...].
-
-    Classes are those that are given, or found in a module; with `learn` they are added to those given.
-    """
-    kind = type(value)
-    if value is None or kind in (bool, int, float, complex, str):
-        return value
-    if kind is Tensor and not value.requires_grad:
-        return value.clone() if value.untyped_storage().nbytes() > value.nbytes else value  # not what it is a view of
-    if isinstance(value, np.ndarray | np.generic):
-        return ["array" if isinstance(value, np.ndarray) else "number", torch.from_numpy(np.array(value))]
-    if kind in CONTAINERS.values():
-        parts = value.items() if isinstance(value, dict) else value
-        return [kind.__name__, *(pack(part, classes, learn) for part in parts)]
-    name = f"{kind.__module__}:{kind.__qualname__}"
-    if learn:
-        classes[name] = kind
-    if (is_dataclass(kind) or issubclass(kind, tuple)) and _find_class(name, classes) is kind:
-        names = [f.name for f in fields(kind)] if is_dataclass(kind) else value._fields
-        return [name, {key: pack(getattr(value, key), classes, learn) for key in names}]
-    allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and dataclasses that can be imported"
-    raise ValueError(f"a checkpoint cannot hold a {kind.__qualname__} ({value!r}); it can hold {allowed}")
-
-
-def unpack(packed: Any, classes: Classes) -> Any:
-    """The inverse of `pack`; no method of a class is called."""
-    if not isinstance(packed, list):
-        return packed
-    kind, *parts = packed
-    if kind in ("array", "number"):
-        return parts[0].numpy() if kind == "array" else parts[0].numpy()[()]
-    if kind in CONTAINERS:
-        return CONTAINERS[kind](unpack(part, classes) for part in parts)
-    cls, values = _find_class(kind, classes), {name: unpack(part, classes) for name, part in parts[0].items()}
-    if isinstance(cls, type) and issubclass(cls, tuple):
-        return tuple.__new__(cls, values.values())
-    if not isinstance(cls, type) or not is_dataclass(cls):
-        raise ValueError(f"there is no class {kind} here")
-    made = object.__new__(cls)
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
-    return made
-
-
-def _find_class(name: str, classes: Classes) -> Any:
-    module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
-    for part in path.split("."):
-        found = vars(found).get(part) if isinstance(found, type | ModuleType) else None
-    return classes.get(name, found)
+def _records_beside(*kinds: type) -> list[type]:
+    """The dataclasses and named tuples in the modules that define these classes: a file may make no other things."""
+    modules = {sys.modules[cls.__module__] for kind in kinds for cls in kind.__mro__}
+    named = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
+    return [cls for cls in named if _is_record(cls)]
 
 
 def difference(one: Any, other: Any) -> str:
-    """Where two packed nests differ by a bit: the name of the field, or "value"; "" if they do not differ."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        a, b = (z.flatten().contiguous().view(torch.uint8) if z.numel() else z for z in (one, other))
-        return "" if one.dtype == other.dtype and one.shape == other.shape and torch.equal(a, b) else "value"
-    if isinstance(one, dict) and isinstance(other, dict) and [*one] == [*other]:
-        places = ((name, difference(one[name], other[name])) for name in one)
-        return next((name if place == "value" else place for name, place in places if place), "")
-    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        return next(filter(None, map(difference, one, other)), "")
-    return "" if type(one) is type(other) and repr(one) == repr(other) else "value"
+    """Where two nests differ by a bit: the name of the field, or "value"; "" if they do not differ."""
+    pairs = zip_longest(_leaves(one), _leaves(other), fillvalue=("value", None))
+    return next((name for (name, mine), (_, theirs) in pairs if mine != theirs), "")
+
+
+def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
+    """The kinds, keys and bits that a nest is made of, each with the name of the field that it is in."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu()
+        yield name, (value.dtype, value.shape, value.reshape(-1).view(torch.uint8).numpy().tobytes())
+    elif isinstance(value, np.ndarray):
+        yield name, (value.dtype, value.shape, value.tobytes())
+    elif _is_record(type(value)):
+        yield from _leaves(vars(value) if is_dataclass(value) else value._asdict(), name)
+    elif isinstance(value, list | tuple | dict):
+        parts = value if isinstance(value, dict) else dict(enumerate(value))
+        yield name, (type(value), [*parts])
+        for key, part in parts.items():
+            yield from _leaves(part, key if isinstance(key, str) else name)
+    else:
+        yield name, (type(value), repr(value))
 
 
 def _described(option: Any) -> str:

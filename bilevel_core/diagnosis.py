@@ -5,14 +5,14 @@ The rules look at rows and at the two ends of a run, so that a step costs nothin
 
 import math
 from collections.abc import Iterator
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from statistics import mean, median
+from typing import TYPE_CHECKING
 
 import torch
 
 from bilevel_core.directions import grad_x
+from bilevel_core.problem import seeded
 from bilevel_core.refitting import Refit
-from bilevel_core.solvers.base import State
 
 if TYPE_CHECKING:
     from bilevel_core.runner import Result
@@ -33,18 +33,6 @@ ROUNDING_SHARE = 0.1  # the error of H v by finite differences, in parts of H v
 LOSS_WORDS = ("loss", "objective")  # in the name of a column that should go down
 
 
-class Norms(NamedTuple):
-    """At a row: how far x is from its start, and the norms of y and v."""
-
-    x: float
-    y: float
-    v: float
-
-    @classmethod
-    def of(cls, state: State, start: State) -> "Norms":
-        return cls(*(torch.linalg.vector_norm(z).item() for z in (state.x - start.x, state.y, state.v)))
-
-
 def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. Whether the first column of `evaluate` is a loss is known by its
     name, which then has "loss" or "objective" in it."""
@@ -54,8 +42,9 @@ def diagnose(result: "Result") -> Iterator[str]:
 
 
 def _about_run(result: "Result") -> Iterator[str]:
-    problem, solver, start, state, norms = result.problem, result.solver, result.start, result.state, result.norms
-    options, t, is_enough = vars(solver), state.t, len(norms) > FEWEST_ROWS
+    start, state, options = result.start, result.state, vars(result.solver)
+    t, is_enough, half = state.t, len(result.norms) > FEWEST_ROWS, max(1, len(result.norms) // 2)
+    distances, norms_y, norms_v = zip(*result.norms, strict=True)
     step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in options else "eta_series"}
     if result.nonfinite:
         yield (
@@ -71,35 +60,34 @@ def _about_run(result: "Result") -> Iterator[str]:
             "not look at how y* moves with x)"
         )
     r_v = options.get("r_v", math.inf)
-    share = sum(row.v > r_v * (1 - 1e-5) for row in norms[1:]) / len(norms[1:])  # float32 rounds a projected norm
+    share = mean(norm > r_v * (1 - 1e-5) for norm in norms_v[1:])  # float32 rounds a projected norm
     if is_enough and share > SHARE_ON_SPHERE:
         yield (
             f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
             "H^-1 grad_y f: a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
         )
-    half = norms[: max(1, len(norms) // 2)]
-    for k, variable in ((1, "y"), (2, "v")):
-        last, before = norms[-1][k], max(row[k] for row in half)
-        is_huge = last > HUGE_NORM * max(1.0, *(row.y for row in half))
+    for variable, norms in (("y", norms_y), ("v", norms_v)):
+        last, before = norms[-1], max(norms[:half])
+        is_huge = last > HUGE_NORM * max(1.0, *norms_y[:half])
         if is_huge or (is_enough and last > 1 and last > GROWTH_FACTOR * before > 0):
             yield (
                 f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
                 f"{step_of[variable]} is too large for the curvature of g, try a third of it"
             )
     if any(word in name for name in result.columns[:1] for word in LOSS_WORDS):
-        yield from _about_loss(result.columns[0], result.history[result.columns[0]].tolist(), norms)
+        yield from _about_loss(result.columns[0], result.history[result.columns[0]].tolist(), distances)
     furthest = (state.x - start.x).abs().max().item()
     if furthest > SATURATED_ENTRY:
-        batch = problem.sample(torch.Generator().manual_seed(0)).lower
-        first, now = (grad_x(problem.lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
+        batch, lower = result.problem.sample(seeded(0)).lower, result.problem.lower
+        first, now = (grad_x(lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
         if now < VANISHED_SHARE * first:
             yield (
                 f"x is saturated: entries moved by up to {furthest:.3g}, and the gradient of the lower loss there is "
                 f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all: a "
                 "smaller alpha, or a penalty on x in the upper loss"
             )
-    delta, dtype = solver.value("delta", t) if "delta" in options else None, state.y.dtype
-    y, v = (median(row[k] for row in norms[1:]) for k in (1, 2))
+    delta, dtype = result.solver.value("delta", t) if "delta" in options else None, state.y.dtype
+    y, v = median(norms_y[1:]), median(norms_v[1:])
     error = torch.finfo(dtype).eps * y / (delta * v) if delta and v else 0.0  # y +- delta v are rounded to eps ||y||
     if error > ROUNDING_SHARE:
         yield (
@@ -108,10 +96,10 @@ def _about_run(result: "Result") -> Iterator[str]:
         )
 
 
-def _about_loss(name: str, losses: list[float], norms: tuple[Norms, ...]) -> Iterator[str]:
-    middle = max(1, len(norms) // 2)
+def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) -> Iterator[str]:
+    middle = max(1, len(losses) // 2)
     first, before, last, low = losses[0], losses[middle], losses[-1], min(losses)
-    gain = 1 - norms[middle].x / norms[-1].x if norms[-1].x else 0.0  # in the second half, of the distance from x_0
+    gain = 1 - distances[middle] / distances[-1] if distances[-1] else 0.0  # in the second half, of the last one
     if last > first + RISE_SHARE * abs(first):
         yield (
             f"{name} ended above its start, {last:.4g} after {first:.4g}: a smaller alpha, a larger beta so that y "

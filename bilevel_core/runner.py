@@ -1,7 +1,6 @@
 """Run a method under a budget, and keep what happened."""
 
 import copy
-import html
 import math
 import os
 import sys
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor, equal
+import torch
+from torch import Tensor
 
 from bilevel_core.checkpoint import Checkpoint, Point
 from bilevel_core.checks import COUNT, POSITIVE, Allowed
 from bilevel_core.counting import Calls, counting
-from bilevel_core.diagnosis import Norms, diagnose
+from bilevel_core.diagnosis import diagnose
 from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.refitting import Refit
 from bilevel_core.refitting import refit as refit_at
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Row = dict[str, float]
-SAVED = (
+SAVED = (  # what a checkpoint has of a run, besides the point where it stands
     "start", "first", "previous", "best_row", "best_state", "cpu_seconds", "wall_seconds", "counted", "rows", "norms",
     "columns", "nonfinite",
 )  # fmt: skip
@@ -75,9 +75,8 @@ class Budget:
 
     def spent(self, t: int, cpu_seconds: float, calls: Mapping[str, int]) -> float:
         """How much of the budget a run has spent after t steps, which took so many seconds and these calls."""
-        unit, _ = self.limit
-        if unit != "gradients":
-            return t if unit == "steps" else cpu_seconds
+        if self.gradients is None:
+            return cpu_seconds if self.steps is None else t
         prices = {"samples": 0} | dict(self.prices or {})
         return sum(number * prices.get(name, 1) for name, number in calls.items())
 
@@ -101,9 +100,9 @@ class Result:
     """The last finite state, the history, why the run stopped, and what looks wrong about it.
 
     `stop` is "steps", "seconds", "gradients", "diverged", "patience", "callback" or "interrupted"; `diverged_at` is the
-    step at which the variables named in `nonfinite` ceased to be finite; `columns` are those of `evaluate`; `norms` say
-    how far x was from `start`, and how long y and v were, at every row. If asked for: `best`, the state and row at its
-    best; `refit`. `warnings` are the sentences of `diagnose`, none when all is well.
+    step at which the variables named in `nonfinite` ceased to be finite; `columns` are those of `evaluate`; `norms` are
+    ||x - x_0||, ||y|| and ||v|| at every row. If asked for: `best`, the state and row at its best; `refit`. `warnings`
+    are the sentences of `diagnose`, none when all is well.
     """
 
     problem: BilevelProblem
@@ -112,17 +111,13 @@ class Result:
     state: State
     history: "pd.DataFrame"
     stop: str
-    norms: tuple[Norms, ...]
-    columns: tuple[str, ...] = ()
+    norms: Sequence[tuple[float, float, float]]
+    columns: Sequence[str] = ()
     diverged_at: int | None = None
     nonfinite: str = ""
     best: tuple[State, Row] | None = None
     refit: Refit | None = None
     warnings: tuple[str, ...] = ()
-
-    def plot(self, column: str | None = None, against: str = "step") -> Any:
-        """Draw a column, by default the first of `evaluate`, with matplotlib; returns its axes."""
-        return self.history.plot(x=against, y=column or [*self.columns, "norm_v"][0])
 
     def __repr__(self) -> str:
         first, last = self.history.iloc[0], self.history.iloc[-1]
@@ -130,10 +125,6 @@ class Result:
         numbers += [f"{len(self.warnings)} in .warnings"] * bool(self.warnings)
         title = f"{type(self.solver).__name__} on {type(self.problem).__name__}"
         return f"<{title}, {last.step:.0f} steps, stop: {', '.join([self.stop, *numbers])}>"
-
-    def _repr_html_(self) -> str:
-        words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in (repr(self)[1:-1], *self.warnings))
-        return words + self.history.iloc[[0, -1]].to_html(index=False)
 
 
 @dataclass(frozen=True)
@@ -144,15 +135,10 @@ class Results:
 
     @property
     def table(self) -> "pd.DataFrame":
-        """All rows, by seed and number."""
+        """All rows, by seed and number; the means over the seeds are `table.groupby("row").mean()`."""
         import pandas as pd
 
         return pd.concat({seed: result.history for seed, result in self.runs.items()}, names=["seed", "row"])
-
-    def over_seeds(self, how: str = "mean") -> "pd.DataFrame":
-        """The mean (or "min", "max") over the seeds, row by row as far as every run got; nan where one diverged."""
-        shortest = min(len(result.history) for result in self.runs.values())
-        return self.table.groupby("row").agg(how, skipna=False).iloc[:shortest]
 
 
 def run(
@@ -251,21 +237,25 @@ class _Execution:
         self.calls, self.cpu_seconds, self.wall_seconds = Calls(), 0.0, 0.0
         self.counted = vars(self.calls).copy()
         self.rows: list[Row] = []
-        self.norms: list[Norms] = []
+        self.norms: list[tuple[float, float, float]] = []
         self.columns: list[str] = []  # of `evaluate`
         self.nonfinite, self.is_called_off = "", False  # which of x, y and v are not finite; what the callback said
         self.file: Checkpoint | None = None
 
     def execute(self, progress: bool, refit: bool, checkpoint: str | os.PathLike[str] | None) -> Result:
         import pandas as pd  # not sooner: whoever makes no table need not wait for it
+        from tqdm.auto import tqdm
 
+        unit, total = self.budget.limit
         with ExitStack() as stack:
             if checkpoint is not None:
                 about = Path(checkpoint), self.problem, self.solver, self.start
                 self.file = stack.enter_context(Checkpoint(*about, seed=self.seed, best=self.goal))
                 self.resume(self.file)
+            shown = {"desc": type(self.solver).__name__, "disable": not progress, "initial": self.spent()}
+            shape = "{l_bar}{bar}| {n:.4g}/{total:.4g} " + unit + " [{elapsed}<{remaining}{postfix}]"
             try:
-                with self.bar(progress) as bar:
+                with tqdm(total=total, bar_format=shape, **shown) as bar:
                     if not self.rows:
                         self.record(bar)
                     while not (stop := self.stop()):
@@ -280,8 +270,8 @@ class _Execution:
             self.add_row()
         best = (self.best_state, self.rows[self.best_row]) if self.goal else None
         result = Result(
-            self.problem, self.solver, self.start.state, self.state, pd.DataFrame(self.rows), stop, tuple(self.norms),
-            tuple(self.columns), self.state.t + 1 if self.nonfinite else None, self.nonfinite, best,
+            self.problem, self.solver, self.start.state, self.state, pd.DataFrame(self.rows), stop, self.norms,
+            self.columns, self.state.t + 1 if self.nonfinite else None, self.nonfinite, best,
             refit_at(self.problem, (best[0] if best else self.state).x, self.seed) if refit else None,
         )  # fmt: skip
         result = replace(result, warnings=tuple(diagnose(result)))
@@ -298,16 +288,6 @@ class _Execution:
         unit, total = self.budget.limit
         reasons = {"diverged": self.nonfinite, unit: self.spent() >= total, "patience": out_of_patience}
         return next((reason for reason, holds in reasons.items() if holds), "callback" if self.is_called_off else "")
-
-    def bar(self, progress: bool) -> Any:
-        from tqdm.auto import tqdm
-
-        unit, total = self.budget.limit
-        shown: dict[str, Any] = {"desc": type(self.solver).__name__, "unit": "step", "disable": not progress}
-        if unit != "steps":
-            unit = "s CPU" if unit == "seconds" else unit
-            shown["bar_format"] = "{l_bar}{bar}| {n:.1f}/{total:.1f} " + unit + " [{elapsed}<{remaining}{postfix}]"
-        return tqdm(total=total, initial=self.spent(), **shown)
 
     def advance(self, bar: Any) -> None:
         """Steps until the next row is due. The clocks and the counter run only here."""
@@ -335,6 +315,7 @@ class _Execution:
                     return
 
     def record(self, bar: Any) -> None:
+        """Add a row, and do what is due at every row."""
         row = self.add_row()
         for name in self.columns[:1]:
             bar.set_postfix({name: f"{row[name]:.4g}"})
@@ -354,24 +335,21 @@ class _Execution:
         if self.nonfinite:  # there is nothing left to evaluate
             row = dict.fromkeys(self.rows[-1], math.nan) | row | {"step": self.state.t + 1}
         else:
-            row |= {name: _number(name, value) for name, value in self.solver.measure(self.problem, self.state).items()}
-            row |= self.evaluate(row)
+            row |= _numbers("measure", self.solver.measure(self.problem, self.state), row)
+            x, y = self.state.x.clone(), self.state.y.clone()
+            found = _numbers("evaluate", self.problem.evaluate(self.state.x, self.state.y), row)
+            if not (torch.equal(self.state.x, x) and torch.equal(self.state.y, y)):
+                raise ValueError("evaluate changed x or y in place; let it work on a clone")
+            if self.rows and {*found} != {*self.columns}:
+                raise ValueError(
+                    f"evaluate must name the same columns at each row, got {[*found]} after {self.columns}"
+                )
+            self.columns = self.columns or [*found]
+            row |= found
         self.rows.append(row)
-        self.norms.append(Norms.of(self.state, self.start.state))
+        distance = torch.linalg.vector_norm(self.state.x - self.start.state.x).item()
+        self.norms.append((distance, *(torch.linalg.vector_norm(z).item() for z in (self.state.y, self.state.v))))
         return row
-
-    def evaluate(self, taken: Row) -> Row:
-        """What `evaluate` returns, if that is a dict of numbers by names of their own, the same at every row."""
-        x, y = self.state.x, self.state.y
-        (x_before, y_before), given = (x.clone(), y.clone()), self.problem.evaluate(x, y)
-        if not (equal(x, x_before) and equal(y, y_before)):
-            raise ValueError("evaluate changed x or y in place; let it work on a clone")
-        if not isinstance(given, Mapping) or any(not isinstance(name, str) or name in taken for name in given):
-            raise ValueError(f"evaluate must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
-        if self.rows and {*given} != {*self.columns}:
-            raise ValueError(f"evaluate must return the same names at every row, got {[*given]} after {self.columns}")
-        self.columns = self.columns or [*given]
-        return {name: _number(name, value) for name, value in given.items()}
 
     def point(self) -> Point:
         return Point(self.state, copy.deepcopy(self.problem.state_dict()))
@@ -393,12 +371,17 @@ class _Execution:
                 raise ValueError(f"{file.path} is of a longer run ({longer}); ask for as many, or give another file")
 
 
-def _number(name: str, value: Any) -> float:
-    """A plain number, whatever it came as."""
-    plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
-    if not isinstance(plain, Real):
-        raise ValueError(f"evaluate must return numbers, got {value!r} as {name}")
-    return int(plain) if isinstance(plain, Integral) else float(plain)
+def _numbers(source: str, given: Any, taken: Row) -> Row:
+    """What `measure` or `evaluate` returned as plain numbers, if they have names of their own."""
+    if not isinstance(given, Mapping) or any(not isinstance(name, str) or name in taken for name in given):
+        raise ValueError(f"{source} must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
+    numbers = Row()
+    for name, value in given.items():
+        plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
+        if not isinstance(plain, Real):
+            raise ValueError(f"{source} must return numbers, got {value!r} as {name}")
+        numbers[name] = int(plain) if isinstance(plain, Integral) else float(plain)
+    return numbers
 
 
 def _nonfinite_variables(state: State) -> str:

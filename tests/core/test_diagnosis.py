@@ -81,8 +81,7 @@ def watched(solver, moved=1.0, norms=((1.0, 1.0, 1.0),) * 10, name="", numbers=(
     problem = Quadratic()
     start = solver.init(problem)
     state, history = start.replace(x=start.x + moved, t=t), pd.DataFrame({name: [*numbers]})
-    norms, columns = tuple(diagnosis.Norms(*row) for row in norms), (name,) * bool(name)
-    return [*diagnose(Result(problem, solver, start, state, history, "steps", norms, columns, **options))]
+    return [*diagnose(Result(problem, solver, start, state, history, "steps", norms, (name,) * bool(name), **options))]
 
 
 def test_loss_above_its_start_is_told():

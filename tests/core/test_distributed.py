@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_core.checkpoint import FORMAT, unpack
+from bilevel_core.checkpoint import FORMAT
 from bilevel_core.problem import seeded
 from core.on_ranks import BATCH, ROWS, STEPS, Joined, answers, methods, part
 from core.runs import same_state
@@ -115,19 +115,14 @@ def test_killed_process_stops_the_others_with_a_word(started):
 def test_killed_processes_resume_to_the_same_bits(started):
     folder, _, told = started
     file = (folder / "first_killed.ckpt").read_bytes()[len(FORMAT) + 32 :]
-    saved = torch.load(io.BytesIO(file), weights_only=True)
-    assert unpack(saved["content"], {})["number"] == 2  # rows of steps 0 and 2; the third was never finished
+    saved = torch.load(io.BytesIO(file), weights_only=False)
+    assert saved["content"]["number"] == 2  # rows of steps 0 and 2; the third was never finished
     assert saved["options"]["processes"] == "3"
     for each in told[3]:
         (state, history, evaluated), (expected, its_history, its_evaluated) = each["resumed"], each["whole"]
         assert (evaluated, its_evaluated) == (3, 5)  # rows of steps 4, 6, 8, and of 0, 2, 4, 6, 8
         assert same_state(state, expected)
         pd.testing.assert_frame_equal(history, its_history, check_exact=True)
-
-
-def test_silent_process_is_waited_for_until_the_time_out(told):
-    for rank in (0, 1):
-        assert told[3][rank]["silent"].startswith(f"rank {rank} of 3 lost the others")
 
 
 def test_differing_ranks_are_refused_on_every_rank(told):

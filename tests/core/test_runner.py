@@ -188,14 +188,10 @@ def test_finished_run_is_not_run_again(tmp_path):
     pd.testing.assert_frame_equal(first.history, again.history)
 
 
-def test_bar_shows_loss_and_rate(capsys):
+def test_bar_shows_steps_and_loss(capsys):
     run(quadratic(), FMBO(), steps=20)
     shown = capsys.readouterr().err
-    assert all(words in shown for words in ("FMBO", "20/20", "step/s", "objective="))
-    run(quadratic(), SOBA(), seconds=0.05)
-    assert "s CPU" in capsys.readouterr().err
-    run(quadratic(), SOBA(), gradients=50)
-    assert "50.0/50.0 gradients" in capsys.readouterr().err
+    assert all(words in shown for words in ("FMBO", "20/20 steps", "objective="))
 
 
 # What one may ask for
@@ -291,31 +287,12 @@ def test_refit_is_at_the_last_x_or_the_best(monkeypatch):
 # Results
 
 
-def test_several_seeds_give_a_table_a_mean_and_a_band():
-    results = run_seeds(quadratic(), FMBO(), [3, 1, 4], steps=20, every=5, **quiet)
-    single = [run(quadratic(), FMBO(), seed, steps=20, every=5, **quiet).history for seed in (3, 1, 4)]
-    assert [*results.runs] == [3, 1, 4]
-    assert results.table.loc[1].objective.tolist() == single[1].objective.tolist()
-    columns = pd.concat([history.objective for history in single], axis=1)
-    assert results.over_seeds().objective.tolist() == pytest.approx(columns.mean(axis=1).tolist(), rel=1e-12)
-    assert results.over_seeds("min").objective.tolist() == columns.min(axis=1).tolist()
-    assert results.over_seeds("max").step.tolist() == [0, 5, 10, 15, 20]
-
-
-def test_mean_ends_where_the_first_run_ends_and_keeps_a_diverged_run():
-    ends = iter([False, False, True, False, False, False, True])  # the first run after three rows, then after four
-    results = run_seeds(quadratic(), FMBO(), [0, 1], steps=100, every=5, callback=lambda *_: next(ends), **quiet)
-    assert [len(result.history) for result in results.runs.values()] == [3, 4]
-    assert results.over_seeds().step.tolist() == [0, 5, 10]
-    wild = run_seeds(quadratic(), FMBO(beta=1e3, eta=1.0), [0, 1], steps=1000, every=1000, **quiet)
-    assert wild.over_seeds().objective.isna().tolist() == [False, True]
-
-
 def test_several_seeds_have_a_checkpoint_each_and_an_interruption_ends_them(tmp_path):
     options = {"steps": 12, "every": 3, "checkpoint": tmp_path / "run.ckpt"} | quiet
     part = run_seeds(Ticking(8), FMBO(), [5, 6], **options)
     assert [result.stop for result in part.runs.values()] == ["interrupted"]
     whole = run_seeds(Ticking(), FMBO(), [5, 6], **options)
+    assert whole.table.loc[6].step.tolist() == [0, 3, 6, 9, 12]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run_5.ckpt", "run_6.ckpt"]
     assert same_history(whole.runs[5].history, run(Ticking(), FMBO(), 5, steps=12, every=3, **quiet).history)
 
@@ -326,23 +303,6 @@ def test_result_says_in_a_line_what_it_is():
     words = f"FMBO on Quadratic, 20 steps, stop: steps, objective {first:.4g} -> {last:.4g}, 2 in .warnings"
     assert len(result.warnings) == 2  # v at its ball, and x on its way
     assert repr(result) == f"<{words}>"
-    page = result._repr_html_()
-    assert page.startswith(f"<p>{words.replace('>', '&gt;')}</p><p>v was on the sphere")
-    assert page.count("<tr>") == 2  # the first row and the last
-
-
-def test_result_draws_itself():
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    result = run(quadratic(), FMBO(), steps=10, **quiet)
-    for axes, x, y in (
-        (result.plot(), "step", "objective"),
-        (result.plot("norm_v", against="gradients"), "gradients", "norm_v"),
-    ):
-        assert axes.lines[0].get_xdata().tolist() == result.history[x].tolist()
-        assert axes.lines[0].get_ydata().tolist() == result.history[y].tolist()
-    mpl.pyplot.close("all")
 
 
 def test_interrupted_row_is_not_saved_half(tmp_path):
