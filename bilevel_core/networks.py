@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._pytree import tree_leaves, tree_map
-from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, default_collate
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from bilevel_core.checks import COUNT
 from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector
@@ -67,53 +66,44 @@ def _first(nest: Any) -> Tensor:
 
 
 class Reader:
-    """A Dataset that is read, or a stream that is opened, anew at every draw, with the global generators of torch,
-    numpy and Python seeded by that of the draw: augmentations are as random as they mean to be, and can be repeated."""
+    """A Dataset that is read anew at every draw, with the global generators of torch, numpy and Python seeded by that
+    of the draw: augmentations are as random as they mean to be, and can be repeated."""
 
     def __init__(self, name: str, dataset: Any, collate: Callable[[Any], Any], tensor: Callable[[Any], Tensor]):
         self.name, self.dataset, self.collate, self.tensor = name, dataset, collate, tensor
-        self.is_stream, self.is_random = isinstance(dataset, IterableDataset), False
-        self.size = EXAMPLES_FOR_ALL if self.is_stream else len(dataset)
+        self.is_random = False
 
     @cached_property
     def full(self) -> Batch:
         """The first examples, always in the same reading."""
-        return self.read(torch.arange(min(EXAMPLES_FOR_ALL, self.size)), seed=0)
+        return self.read(torch.arange(min(EXAMPLES_FOR_ALL, len(self.dataset))), seed=0)
 
     def draw(self, n: int, generator: torch.Generator) -> Batch:
-        """n examples, uniform and with replacement, or the first n of the stream."""
-        seed, places = (torch.randint(most, (k,), generator=generator) for most, k in ((2**62, 1), (self.size, n)))
-        return self.read(torch.arange(n) if self.is_stream else places, int(seed))
+        """n examples, uniform and with replacement."""
+        seed = int(torch.randint(2**62, (1,), generator=generator))
+        return self.read(torch.randint(len(self.dataset), (n,), generator=generator), seed)
 
     def batch(self, draw: Any) -> Batch:
         """A draw has its rows already."""
         return draw
 
     def read(self, places: Tensor, seed: int) -> Batch:
-        """The examples at these places, as far as a stream goes."""
-        found = islice(self.dataset, len(places)) if self.is_stream else map(self.dataset.__getitem__, places.tolist())
+        """The examples at these places."""
         with reseeded(seed) as used:
             try:
-                examples = list(found)
-                batch = self.collate(examples)
+                batch = self.collate([self.dataset[place] for place in places.tolist()])
             except Exception as error:
                 cure = "make them tensors of one shape, or give a DataLoader whose collate_fn does"
                 raise ValueError(f"{self.name}: its examples make no batch ({error!r}); {cure}") from error
             self.is_random |= used()
-        return Batch(*_labelled(self.name, batch, self.tensor), self.tensor(places[: len(examples)]))
+        return Batch(*_labelled(self.name, batch, self.tensor), self.tensor(places))
 
 
-def batches(
-    name: str, data: Any, n: int, keep: bool, device: torch.device, dtype: torch.dtype, indexed: bool = False
-) -> Labelled | Reader:
-    """Data of any kind, for draws of n: in memory, if it is to be kept and is always the same, or else a reader.
-
-    Floats are converted to `dtype`. If `indexed`, a loss takes the places of examples, which a stream does not have.
-    """
+def batches(name: str, data: Any, n: int, device: torch.device, dtype: torch.dtype) -> Labelled | Reader:
+    """Data of any kind, for draws of n: in memory, if it is always the same, or else a reader; floats in `dtype`."""
     tensor, collate = partial(_tensor, name, device, dtype), default_collate
     if isinstance(data, DataLoader):
-        is_plain = isinstance(data.dataset, IterableDataset) or type(data.sampler) in (RandomSampler, SequentialSampler)
-        if data.batch_size is None or not is_plain:
+        if data.batch_size is None or type(data.sampler) not in (RandomSampler, SequentialSampler):
             raise ValueError(f"{name}: draws are uniform, not those of the sampler of a DataLoader; give its Dataset")
         data, collate = data.dataset, data.collate_fn
     if isinstance(data, tuple | Mapping):
@@ -122,20 +112,16 @@ def batches(
         if len(lengths) != 1 or lengths == {0}:
             raise ValueError(f"{name}: inputs and targets must be equally many, at least one, got {sorted(lengths)}")
         return kept
-    is_map = {"__getitem__", "__len__"} <= {*dir(data)} and "__array__" not in dir(data)
-    if isinstance(data, str) or not (is_map or isinstance(data, IterableDataset)):
+    if isinstance(data, str) or not {"__getitem__", "__len__"} <= {*dir(data)} or "__array__" in dir(data):
         allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
-        raise ValueError(f"{name} must be {allowed}, got {type(data).__name__}")
+        raise ValueError(f"{name} must be {allowed}, got {type(data).__name__} (of a stream give list(stream))")
     reader = Reader(name, data, collate, tensor)
-    if not is_same(*(reader.read(torch.arange(min(n, reader.size)), seed=0) for _ in range(2))):
+    if not is_same(*(reader.read(torch.arange(min(n, len(data))), seed=0) for _ in range(2))):
         cure = "draw from the global generators of torch, numpy or Python, which are seeded for every draw"
         raise ValueError(f"{name} cannot be read twice alike, so no run on it could be resumed; {cure}")
-    if reader.is_stream and (indexed or not reader.is_random):
-        fault = "has no index for a loss" if indexed else "always gives the same examples"
-        raise ValueError(f"{name} is a stream, which {fault}; give list(stream), or shuffle it")
-    if reader.is_stream or reader.is_random or not keep or collate is not default_collate:
+    if reader.is_random or collate is not default_collate:
         return reader
-    everything = reader.read(torch.arange(reader.size), seed=0)
+    everything = reader.read(torch.arange(len(data)), seed=0)
     return reader if reader.is_random else Labelled(everything.inputs, everything.targets)
 
 
@@ -197,7 +183,7 @@ class Modules(BilevelProblem):
     a pair of batch sizes is. A loss may also take `index`, the places of its examples in the data; `outer`, the outer
     module at x, to weigh them, say: then predictions are inner_y(input); and `inner`, the weights y by name, to
     penalise them. Draws are uniform with replacement, from data of any kind; what is the same in every reading stays in
-    memory, unless `keep` is False.
+    memory.
     """
 
     def __init__(
@@ -210,7 +196,6 @@ class Modules(BilevelProblem):
         batch_size: int | tuple[int, int] | None = None,
         ridge: float = 0.0,
         *,
-        keep: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ):
@@ -230,9 +215,8 @@ class Modules(BilevelProblem):
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
             raise ValueError(f"outer and inner share {', '.join(both)}: a parameter belongs to x or to y")
         x, y = self.outer.weights(), self.inner.weights()
-        settings, (f, g) = (keep, x.device, x.dtype), self.losses
-        self.upper_data = batches("upper_data", upper_data, self.upper_size, *settings, "index" in f[1])
-        self.lower_data = batches("lower_data", lower_data, self.lower_size, *settings, "index" in g[1])
+        self.upper_data = batches("upper_data", upper_data, self.upper_size, x.device, x.dtype)
+        self.lower_data = batches("lower_data", lower_data, self.lower_size, x.device, x.dtype)
         self._check_loss("upper", x, y)
         self._check_loss("lower", x, y)
 

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.nn.utils.parametrizations import spectral_norm
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, default_collate
+from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from bilevel_core import FdeHBO, from_modules, hypergradient, networks, run
+from bilevel_core import FdeHBO, from_modules, hypergradient, run
 from bilevel_core.directions import exact, grad_x
 from bilevel_core.networks import Labelled, Modules
 from core.runs import quiet, same_history, same_state
@@ -133,15 +133,14 @@ def weighted(prediction, target, index, outer):
     return (outer(index) * cross_entropy(prediction, target, reduction="none")).mean()
 
 
-@pytest.mark.parametrize("keep", [True, False])
-def test_loss_with_index_and_outer_learns_weights_of_data(parts, generator, keep):
+def test_loss_with_index_and_outer_learns_weights_of_data(parts, generator):
     """Data cleaning: f is the mean loss of the head, g the weighted one, whose slope in x is at its own examples."""
     upper_data, lower_data = parts[3:]
     head, sets = nn.Linear(4, 3), (TensorDataset(*upper_data), TensorDataset(*lower_data))
-    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6, keep=keep)
+    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6)
     x, y = torch.randn(30, generator=generator), problem.start(generator)[1]
     samples = problem.sample(generator)
-    places = samples.lower if keep else samples.lower.places
+    places = samples.lower
     inputs, targets = (part[places] for part in lower_data)
     losses = cross_entropy(head(inputs), targets, reduction="none").detach()
     torch.testing.assert_close(problem.lower(x, y, samples.lower), (x[places].sigmoid() * losses).mean())
@@ -210,12 +209,6 @@ class Examples(Dataset):
         return self.transform(*(part[i] for part in self.pair))
 
 
-class Stream(IterableDataset):
-    def __iter__(self):
-        while True:
-            yield torch.randn(4), random.randrange(3)
-
-
 def jitter(inputs, target):
     shift = torch.randn(4) + float(np.random.rand()) + random.random()  # noqa: NPY002
     return inputs + shift, target
@@ -246,8 +239,6 @@ KINDS = SAME | {
     ),
     "noise of all kinds": both(lambda pair: Examples(pair, jitter)),
     "a DataLoader of noise": both(lambda pair: DataLoader(Examples(pair, jitter), 8)),
-    "a stream": lambda upper, lower: (Stream(), lower),
-    "a DataLoader of a stream": lambda upper, lower: (DataLoader(Stream(), 8), Examples(lower, jitter)),
 }
 
 
@@ -263,7 +254,6 @@ def test_constant_data_is_kept(parts, kind):
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_interrupted_run_on_any_data_resumes_bit_equal(parts, kind, tmp_path, monkeypatch):
     """Whatever happened to the global generators in the meantime."""
-    monkeypatch.setattr(networks, "EXAMPLES_FOR_ALL", 50)  # of the stream, to be read for every row
 
     def go(draws=10**6, path=None):
         torch.manual_seed(draws)
@@ -300,34 +290,6 @@ def test_augmentations_are_drawn_anew(parts):
     assert first.std(0).min() > 0.7
     assert (shift.mean(0) - 1).abs().max() < 4 * (1 + 2 / 12) ** 0.5 / 2000**0.5
     assert torch.equal(batch.inputs, again.inputs)  # the same seed, the same noise
-
-
-def test_data_with_keep_false_is_read_at_every_draw(parts, generator):
-    reads = []
-
-    class Watched(Examples):
-        def __getitem__(self, i):
-            reads.append(i)
-            return super().__getitem__(i)
-
-    problem = from_modules(*parts[:3], Watched(parts[3]), Watched(parts[4]), batch_size=5, keep=False)
-    assert len(reads) <= 2 * 4 * 8  # never all of it
-    reads.clear()
-    samples = problem.sample(generator)
-    assert reads == [*samples.upper.places.tolist(), *samples.lower.places.tolist()]
-    assert torch.equal(samples.upper.inputs, parts[3][0][samples.upper.places])
-    x, y = problem.start(generator)
-    assert problem.evaluate(x, y) == from_modules(*parts).evaluate(x, y)
-
-
-def test_stream_is_opened_at_every_draw(parts, generator):
-    problem = from_modules(*parts[:3], Stream(), parts[4], batch_size=8)
-    draws = [problem.sample(generator).upper for _ in range(3)]
-    assert all(draw.inputs.shape == (8, 4) for draw in draws)
-    assert len({tuple(row) for draw in draws for row in draw.inputs.tolist()}) == 24
-    full = problem.full().upper
-    assert problem.size(full) == 10_000
-    assert problem.full().upper is full
 
 
 def test_batch_size_is_that_of_the_loaders(parts, generator):
@@ -401,7 +363,7 @@ def test_global_generators_are_left_alone(parts):
         return torch.rand(3).tolist(), np.random.rand(3).tolist(), random.random()  # noqa: NPY002
 
     found = []
-    for kinds in ([], [KINDS["noise of all kinds"], KINDS["a stream"]]):
+    for kinds in ([], [KINDS["noise of all kinds"]]):
         torch.manual_seed(0)
         np.random.seed(0)  # noqa: NPY002
         random.seed(0)
@@ -412,9 +374,7 @@ def test_global_generators_are_left_alone(parts):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    "kind", [KINDS["tensors"], KINDS["noise of all kinds"], KINDS["a stream"]], ids=["kept", "read", "stream"]
-)
+@pytest.mark.parametrize("kind", [KINDS["tensors"], KINDS["noise of all kinds"]], ids=["kept", "read"])
 def test_everything_is_on_the_device(parts, generator, kind):
     """`meta` is a device without values: with one tensor elsewhere, operations would fail."""
     problem = from_modules(*parts[:3], *kind(*parts[3:]), device="meta", batch_size=8, ridge=0.1)
