@@ -177,9 +177,7 @@ def run(
     that was never interrupted, also on a problem that changes as it is used, if that has `state_dict`.
     """
     budget = Budget(steps, seconds, every, rows, gradients, prices)
-    is_column = Allowed("the name of a column", lambda value: isinstance(value, str) and value.strip("-") != "")
     beside_best = Allowed(f"{COUNT.words}, beside best", lambda value: COUNT.test(value) and best is not None)
-    is_column.or_none().check(best=best)
     beside_best.or_none().check(patience=patience)
     Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
     solver = _with_options(problem, solver, seed, progress)
@@ -319,10 +317,11 @@ class _Execution:
         row = self.add_row()
         for name in self.columns[:1]:
             bar.set_postfix({name: f"{row[name]:.4g}"})
-        if self.goal:
-            name, sign, best = self.goal.removeprefix("-"), -1 if self.goal[0] == "-" else 1, self.rows[self.best_row]
+        if self.goal is not None:
+            name, best = str(self.goal).removeprefix("-"), self.rows[self.best_row]
+            sign = 1 if name == self.goal else -1
             if name not in row:
-                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {name!r}")
+                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {self.goal!r}")
             if sign * row[name] < sign * best[name] or math.isnan(best[name]):
                 self.best_row, self.best_state = len(self.rows) - 1, self.state
         if self.file:

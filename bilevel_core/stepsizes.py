@@ -143,12 +143,9 @@ class Suggestion:
 
 
 def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int = 0) -> Suggestion:
-    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start;
-    printed, they are a table.
-
-    It costs 732 gradients, about fifty steps of FdeHBO. An option that cannot be measured, such as the step of an x on
-    which nothing depends, keeps its default.
-    """
+    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 732 gradients;
+    printed, they are a table. An option that cannot be measured, such as the step of an x on which nothing depends,
+    keeps its default."""
     method = method if isinstance(method, type) else SOLVERS[method]
     check_problem(problem, seed)
     measured, defaults = measure(problem, seed), {f.name: f.default for f in fields(method)}

@@ -299,14 +299,6 @@ def test_overshot_budget_is_a_finished_run(path):
     assert same_history(first.history, again.history)
 
 
-def test_diverged_run_stays_diverged(path):
-    wild = FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0)
-    first, again = (saved(path, solver=wild, steps=10_000) for _ in range(2))
-    assert again.stop == "diverged"
-    assert first.diverged_at == again.diverged_at
-    assert same_history(first.history, again.history)
-
-
 # The file
 
 

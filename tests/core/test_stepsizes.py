@@ -1,6 +1,4 @@
-import math
 from dataclasses import replace
-from functools import cache
 
 import pytest
 import torch
@@ -11,7 +9,7 @@ from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import value_at
 from bilevel_core.stepsizes import measure
-from core.families import LogCosh, Penalties, minimised
+from core.families import LogCosh
 
 
 def test_measured_curvature_is_that_of_the_quadratic():
@@ -31,14 +29,6 @@ def test_measured_curvature_is_that_of_the_quadratic():
     assert found.slope == pytest.approx(d.norm().item(), rel=0.1)
     assert found.implicit == pytest.approx((way @ way / (d @ d)).item(), rel=0.1)
     assert found.noise < 1e-12
-
-
-@pytest.mark.slow
-def test_measured_noise_is_the_standard_deviation_of_a_draw():
-    """Of the Quadratic's linear terms: noise for each of its dimensions, beside what its scale adds."""
-    problem = Quadratic(noise=0.5, dim_x=40)
-    spread = [measure(problem, seed).noise_x for seed in range(4)]
-    assert sum(spread) / 4 == pytest.approx(0.5 * math.sqrt(40), rel=0.15)
 
 
 def test_suggest_takes_gradients_only_and_counts_them():
@@ -140,27 +130,6 @@ def test_suggested_run_is_within_three_times_the_best_of_a_grid(problem):
     assert left(suggested) <= max(3 * min(map(left, grid)), 1e-2 * first)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "alternating"])
-def test_twenty_penalties_get_better_with_every_method(name):
-    """The lower level of this one curves the more, the larger its penalties become."""
-    problem = Penalties()
-    steps = {"VRBO": 30, "MEHA": 60, "SGHA": 100}.get(name, 40)
-    end = run(problem, suggest(problem, SOLVERS[name]).solver, steps=steps, progress=False)
-    assert end.stop == "steps"
-    first, best = least_penalty()
-    assert problem.phi(end.state.x) - best < (0.9 if name == "PZOBO-S" else 0.4) * (first - best)
-
-
-@cache
-def least_penalty():
-    """Phi at the start and at its minimiser."""
-    phi = Penalties().phi
-    return phi(torch.zeros(20, dtype=torch.float64)), phi(
-        minimised(phi, torch.optim.LBFGS, 3, line_search_fn="strong_wolfe")
-    )
-
-
 def test_noise_brings_momentum():
     calm, noisy = (suggest(Quadratic(noise=noise), "FdeHBO").solver for noise in (0.0, 0.5))
     assert calm.eta == 1.0
@@ -198,8 +167,3 @@ def test_unmeasured_option_keeps_its_default():
     assert cliff.solver.step(Cliff(), cliff.solver.init(Cliff())).x.isfinite().all()
     assert "alpha" not in still.options
     assert still.solver.beta(0) == pytest.approx(0.17)
-
-
-def test_seed_decides_the_suggestion():
-    problem = LogCosh(noise=0.3)
-    assert suggest(problem, "FdeHBO", seed=1) == suggest(problem, "FdeHBO", seed=1) != suggest(problem, "FdeHBO")
