@@ -317,20 +317,19 @@ class Modules(BilevelProblem):
                 f"{calls[0][0]} is computed again in the backward pass of the {level} loss, as torch.utils.checkpoint "
                 "does, but x and y are not in it any more; write a BilevelProblem that hands it the weights"
             )
-        if self._is_sum(self.losses[level == "lower"], x, y, data.batch(batch)):
+        # Copies of a batch add equally much to a sum, nothing to a mean, and more or less each time to a loss that
+        # compares examples with one another.
+        is_sum = False
+        with suppress(Exception):  # what a collate_fn makes need not have rows to repeat
+            repeated = (partial(torch.repeat_interleave, repeats=k, dim=0) for k in (1, 2, 3))
+            copies = (tree_map(repeat, data.batch(batch)) for repeat in repeated)
+            one, two, three = (self._loss_at(x, *self.losses[level == "lower"], each)(y).item() for each in copies)
+            is_sum = abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one)
+        if is_sum:
             raise ValueError(
                 f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples does, "
                 "but it must be their mean (reduction='mean' in the losses of torch)"
             )
-
-    def _is_sum(self, loss: tuple[Loss, set[str]], x: Tensor, y: Tensor, batch: Batch) -> bool:
-        """Whether copies of a batch add equally much to a loss; to a mean they add nothing, and to a loss that compares
-        examples with one another more or less each time."""
-        with suppress(Exception):  # what a collate_fn makes need not have rows to repeat
-            copies = (tree_map(partial(torch.repeat_interleave, repeats=k, dim=0), batch) for k in (1, 2, 3))
-            one, two, three = (self._loss_at(x, *loss, each)(y).item() for each in copies)
-            return abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one)
-        return False
 
 
 from_modules = Modules
@@ -341,9 +340,8 @@ def _asks(loss: Loss) -> set[str]:
     if not callable(loss) or isinstance(loss, type):
         raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
     with suppress(ValueError):  # a builtin may not say
-        return {"index", "outer", "inner"} & inspect.signature(
-            loss.forward if isinstance(loss, nn.Module) else loss
-        ).parameters.keys()
+        call = loss.forward if isinstance(loss, nn.Module) else loss
+        return {"index", "outer", "inner"} & inspect.signature(call).parameters.keys()
     return set()
 
 

@@ -17,10 +17,8 @@ from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, ch
 
 @dataclass(frozen=True)
 class Refit:
-    """y fitted afresh, what `problem.evaluate` says of it, whether it converged and how many gradients it took.
-
-    `warnings` has a sentence if it did not converge; it is empty when all is well.
-    """
+    """y fitted afresh, what `problem.evaluate` says of it, whether it converged, how many gradients it took, and a
+    sentence if it did not converge."""
 
     y: Tensor
     numbers: dict[str, float]
@@ -72,10 +70,9 @@ def refit(
             steps = steps - lbfgs.state[y]["n_iter"] if anchor is None else 0
             anchor = y.clone()
             _, slope = value_and_slope(anchor)
-    left = norm(slope).item() / (first or 1.0)
+    left, cost = norm(slope).item() / (first or 1.0), calls.gradients
     sentence = (
-        f"the refit did not converge: after {calls.gradients} gradients ||grad_y g|| is {left:.2g} of its first value, "
+        f"the refit did not converge: after {cost} gradients ||grad_y g|| is {left:.2g} of its first value, "
         f"above the tolerance {goal:.2g}; call refit(problem, x, max_steps={4 * max_steps}), or with a larger tolerance"
     )
-    warnings = () if left <= goal else (sentence,)
-    return Refit(y, problem.evaluate(x.detach(), y), not warnings, calls.gradients, warnings)
+    return Refit(y, problem.evaluate(x.detach(), y), left <= goal, cost, () if left <= goal else (sentence,))

@@ -147,16 +147,6 @@ def test_divergence_is_told_with_its_variable():
     assert all(z.isfinite().all() for z in (result.state.x, result.state.y, result.state.v))
 
 
-@pytest.mark.slow
-def test_warnings_are_told_below_the_bar_and_not_without_it(capsys):
-    loud = run(noisy(), FMBO(r_v=0.01), steps=100)
-    shown = capsys.readouterr().err
-    assert shown.index("100/100") < shown.index(loud.warnings[0])
-    quiet = run(noisy(), FMBO(r_v=0.01), steps=100, progress=False)
-    assert capsys.readouterr() == ("", "")
-    assert quiet.warnings == loud.warnings
-
-
 @pytest.mark.parametrize("steps", [1, 12, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", EVERY)
 def test_closed_forms_raise_no_false_alarm(name, steps):

@@ -3,7 +3,7 @@ import torch
 
 from bilevel_core import BilevelProblem, FdeHBO, Samples, refit, run
 from bilevel_core.counting import counting
-from bilevel_core.problems import Quadratic, Valley
+from bilevel_core.problems import Quadratic
 
 
 def test_refit_finds_the_closed_form(dtype):
@@ -62,12 +62,3 @@ def test_unconverged_refit_says_so():
     assert f"did not converge: after {found.gradients} gradients" in sentence
     assert "call refit(problem, x, max_steps=" in sentence
     assert refit(problem, problem.x0, max_steps=3, tolerance=0.9).converged
-
-
-def test_x_with_a_graph_is_left_alone():
-    problem = Valley()
-    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
-    found = refit(problem, 1 * x)
-    torch.testing.assert_close(found.y, problem.y_star(x.detach()), rtol=1e-7, atol=1e-7)
-    assert not found.y.requires_grad
-    assert x.grad is None

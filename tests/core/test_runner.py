@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_core import FMBO, SOBA, FdeHBO, run, run_seeds, runner
+from bilevel_core import FMBO, FdeHBO, run, run_seeds, runner
 from bilevel_core.problems import Quadratic
 from bilevel_core.runner import Budget
 from core.runs import CLOCKS, Ticking, interrupt, quadratic, quiet, same_history, same_state
@@ -44,15 +44,6 @@ def test_rows_are_due_at_steps_or_at_equal_parts_of_the_budget_and_at_its_end(gi
         t = min(s for s in range(t + 1, 10**4) if s >= step or price * s >= amount)
         found.append(t)
     assert found == rows
-
-
-@pytest.mark.parametrize(("prices", "Hv", "Jv"), [(None, 1, 1), ({"Hv": 0.5, "Jv": 4}, 0.5, 4)])
-def test_budget_in_gradients_ends_with_the_first_step_that_reaches_it(prices, Hv, Jv):
-    """A step of SOBA costs 3 gradients, 1 H v and 1 J v."""
-    result = run(quadratic(), SOBA(), gradients=100, prices=prices, rows=4, **quiet)
-    spent = result.history.gradients + Hv * result.history.Hv + Jv * result.history.Jv
-    assert result.stop == "gradients"
-    assert all(mark <= spent[k] < mark + 3 + Hv + Jv for k, mark in enumerate((0, 25, 50, 75, 100)))
 
 
 class Timed(Quadratic):

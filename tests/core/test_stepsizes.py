@@ -77,25 +77,6 @@ def test_steps_follow_the_scale_of_the_lower_level(name, scale):
     assert problem.objective(end.x) - best < 1e-2 * (first - best)
 
 
-@pytest.mark.parametrize("unit", [1e-3, 1e3])
-def test_alpha_follows_the_unit_of_x(unit):
-    """x in another unit, x = unit z: alpha is divided by unit^2, and the run is the same."""
-
-    class InUnits(Quadratic):
-        def start(self, generator):
-            return self.x0 / unit, torch.zeros_like(self.b)
-
-        def upper(self, x, y, batch):
-            return super().upper(unit * x, y, batch)
-
-        def lower(self, x, y, batch):
-            return super().lower(unit * x, y, batch)
-
-    assert suggest(InUnits(), "FdeHBO").solver.alpha(0) == pytest.approx(
-        suggest(Quadratic(), "FdeHBO").solver.alpha(0) / unit**2, rel=0.1
-    )
-
-
 @pytest.mark.parametrize(("part", "is_stable"), [(0.95, True), (1.05, False)])
 def test_loop_is_stable_below_two_over_tau_implicit(part, is_stable):
     """A step is affine in (x, y, v), so the eigenvalues of four of them decide; with tau = 100 it is nearly a flow."""
