@@ -60,13 +60,13 @@ class Options:
                 self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
-        """The value of an option at time t, checked against what it allows."""
-        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata["allowed"]
+        """The value of an option at time t, checked against what it allows, if it says so."""
+        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata.get("allowed")
         try:
             value = given(t) if callable(given) else given
         except Exception as error:
             raise ValueError(f"{type(self).__name__}: {name} failed at t = {t} with {error!r}: {given!r}") from error
-        if allowed.test(value):
+        if allowed is None or allowed.test(value):
             return value
         when = f" at t = {t}" if callable(given) else ""
         raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
