@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from bilevel_book.experiments import Plan, load
-from bilevel_book.experiments.checking import find_solver
 from bilevel_book.experiments.files import with_schedules
+from bilevel_book.methods import SOLVERS
 from bilevel_book.verdicts.selection import at_trial, boxes_of, near_edges, ranked, widened
 
 
@@ -56,7 +56,7 @@ def test_trials_are_ranked_by_their_score_and_then_by_their_number():
         ("SUSTAIN", {"alpha": box(0.003, 1.0)}, {"alpha": 0.05}, {}),
         ("SUSTAIN", {"alpha": box(0.003, 1.0), "Q": box(3, 10)}, {"alpha": 0.004, "Q": 6}, {"alpha": box(0.0003, 1.0)}),
         ("SUSTAIN", {"Q": box(3, 10)}, {"Q": 3}, {"Q": box(1, 10)}),
-        ("SUSTAIN", {"eta": {"c": box(1.0, 1e3), "w": 1.0}}, {"eta": {"c": 900.0}}, {"eta": {"c": box(1, 1e4), "w": 1.0}}),
+        ("SUSTAIN", {"eta": {"c": box(1.0, 1e3)}}, {"eta": {"c": 900.0}}, {"eta": {"c": box(1, 1e4)}}),
         ("FdeHBO", {"eta": box(0.1, 0.5)}, {"eta": 0.5}, {"eta": box(0.1, 1.0)}),  # no more than 1
         ("BSA", {"inner": box(1, 200)}, {"inner": 1}, {}),  # no less than 1
         ("BSA", {"K": box(1, 10), "inner": 5}, {"K": 10, "inner": 5}, {"K": box(1, 20)}),
@@ -72,13 +72,13 @@ def test_edge_near_the_best_trial_moves_as_far_as_the_method_allows(solver, opti
 
 def test_methods_take_the_wider_boxes_wherever_the_best_trial_lies():
     plan = Plan(load("hyper-cleaning"))
-    for label, method in plan.methods("boxes").items():
+    for method in plan.methods("boxes").values():
         for end in ("low", "high"):
             corner = at_end(method.options, end)
             assert near_edges(method.options, corner) == dict.fromkeys(boxes_of(method.options), end)
             wider = widened(method.solver, method.options, corner)
             for trial in range(24):
-                find_solver(method.solver)(**with_schedules(at_trial(wider, trial)))
+                SOLVERS[method.solver](**with_schedules(at_trial(wider, trial)))
 
 
 def at_end(options, end):

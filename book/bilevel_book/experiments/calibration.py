@@ -25,7 +25,6 @@ from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
 
 SHORTEST_SECONDS = 0.02  # of one measurement: below that the clock's own cost would show
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
-DEAR_SECONDS = 1.0  # a step: what costs more is not measured again
 LATE_STEP = 10**6  # the t of the steps that are measured: beyond where any schedule of momentum is capped at 1
 
 
@@ -33,8 +32,8 @@ def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int 
     """Measure a step of every method of an experiment, and the prices of H v and J v; store them beside its file.
 
     Each round measures all of them once; what differs only in the sizes of steps is one method. What is there already
-    stays: a name that came later has the cost of its method; methods that came later are measured beside the old ones
-    that are not dear, and their costs are scaled by the median of old / now, as if they had been there.
+    stays: a name that came later has the cost of its method; methods that came later are measured beside the old ones,
+    and their costs are scaled by the median of old / now, as if they had been there.
     """
     file, path = load(experiment), calibration_file(experiment_file(experiment))
     kinds: dict[str, str] = {}
@@ -48,12 +47,10 @@ def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int 
     old = content.setdefault("steps", {})
     costs = {kinds[name]: cost for name, cost in old.items() if name in kinds}
     if not costs.keys() >= runs.keys():
-        beside = {kind for kind, cost in costs.items() if cost["median"] < DEAR_SECONDS}
-        timers = {kind: _steps(run) for kind, run in runs.items() if kind in beside or kind not in costs}
-        timers |= _products(replace(run, problem_options=file.options))
-        quartiles = _quartiles(timers, rounds, progress)
+        timers = {kind: _steps(run) for kind, run in runs.items()}
+        quartiles = _quartiles(timers | _products(replace(run, problem_options=file.options)), rounds, progress)
         prices = {name: round(quartiles[name][1] / quartiles["gradient"][1], 2) for name in ("Hv", "Jv")}
-        scale = float(np.median([costs[kind]["median"] / quartiles[kind][1] for kind in beside] or [1.0]))
+        scale = float(np.median([cost["median"] / quartiles[kind][1] for kind, cost in costs.items()] or [1.0]))
         for kind in runs.keys() - costs.keys():
             costs[kind] = {q: float(f"{scale * cost:.4g}") for q, cost in zip(QUARTILES, quartiles[kind], strict=True)}
         content = {"prices": prices} | content | {"rounds": rounds} | environment()

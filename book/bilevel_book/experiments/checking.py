@@ -11,7 +11,6 @@ from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.solvers import Solver
 
 PROBLEMS = {kind.__name__: kind for kind in (HyperCleaning, HyperRepresentation, Quadratic, Valley)}
 PLAIN = {bool: (bool,), int: (int,), float: (int, float), str: (str,), dict: (dict,), NoneType: (NoneType,)}
@@ -63,17 +62,9 @@ def parameters(owner: Any) -> dict[str, inspect.Parameter]:
     return {name: each for name, each in inspect.signature(owner.__init__).parameters.items() if name != "self"}
 
 
-def find_problem(name: str) -> Any:
-    """One of the problems that come with the package, or the one at "package.module:Class"."""
-    return _find(name, PROBLEMS, BilevelProblem)
-
-
-def find_solver(name: str) -> Any:
-    """The same of a method."""
-    return _find(name, SOLVERS, Solver)
-
-
-def _find(name: str, shipped: Mapping[str, type], kind: type) -> Any:
+def find(name: str, kind: type) -> Any:
+    """The problem, or the solver, of that name among those that come with the book, or at "package.module:Class"."""
+    shipped: Mapping[str, type] = PROBLEMS if kind is BilevelProblem else SOLVERS
     if ":" not in name:
         return shipped[known(name, shipped, f'{kind.__name__} (or give "package.module:Class")')]
     module, _, attribute = name.partition(":")

@@ -10,11 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bilevel_book.experiments.checking import at, check_options, find_problem, find_solver, known, typed
+from bilevel_book.experiments.checking import at, check_options, find, known, typed
 from bilevel_book.paths import experiment_file, experiment_name, shipped_experiments
 from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.runner import Budget
 from bilevel_core.schedules import Power, Steps
+from bilevel_core.solvers import Solver
 
 RULES = ("wider boxes", "best trial")
 GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)  # the name of a file in the folder of results
@@ -66,7 +68,9 @@ class Group:
         names = ("steps", "gradients", "every", "rows")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.time is not None:
-            given["steps"] = max(1, round(self.time / calibration["steps"][self.priced_as(label)]["median"]))
+            if (name := self.priced_as(label)) not in (costs := calibration.get("steps", {})):
+                raise ValueError(f"there is no calibrated cost of {name}: run `python -m bilevel_book calibrate` first")
+            given["steps"] = max(1, round(self.time / costs[name]["median"]))
         return given | ({"prices": calibration["prices"]} if self.gradients is not None else {})
 
 
@@ -115,7 +119,7 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
     problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
     columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
     with at("problem"):
-        owner = find_problem(problem)
+        owner = find(problem, BilevelProblem)
     with at("options"):
         check_options(options, owner)
     ruled = {table: content.pop(table) for table in [*content] if "rule" in typed(table, content[table], dict)}
@@ -198,7 +202,7 @@ def _check_numbers(group: Group) -> None:
 def _check_settings(settings: Options, solver: str) -> None:
     for key, value in settings.items():
         for part in value if isinstance(value, list) else [at_trial({key: value}, 0)[key]]:  # a list is a grid
-            check_options(with_schedules({key: part}), find_solver(solver))
+            check_options(with_schedules({key: part}), find(solver, Solver))
 
 
 def with_schedules(options: Options) -> Options:

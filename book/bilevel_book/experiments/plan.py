@@ -14,9 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_book.experiments.checking import at, find_problem, find_solver, known, parameters
+from bilevel_book.experiments.checking import at, find, known, parameters
 from bilevel_book.experiments.files import Experiment, Group, Method, load, with_schedules
-from bilevel_book.experiments.tables import StoredRun, read, stored_runs, table_version
+from bilevel_book.experiments.tables import StoredRun, read, stored_runs
 from bilevel_book.paths import RESULTS
 from bilevel_book.verdicts.selection import Options, at_trial, ranked, trial_label, widened
 from bilevel_core.problem import BilevelProblem
@@ -55,10 +55,10 @@ class Run:
         return hashlib.sha256(json.dumps(self.as_json).encode()).hexdigest()[:12]
 
     def make_solver(self) -> Solver[Any]:
-        return find_solver(self.solver)(**with_schedules(self.options))
+        return find(self.solver, Solver)(**with_schedules(self.options))
 
     def make_problem(self) -> BilevelProblem:
-        needs_seed = "seed" in parameters(find_problem(self.problem))
+        needs_seed = "seed" in parameters(find(self.problem, BilevelProblem))
         options = ({"seed": self.seed} if needs_seed else {}) | self.problem_options
         return _problem(self.problem, json.dumps(options))
 
@@ -74,7 +74,7 @@ class Run:
 
 @lru_cache(maxsize=2)
 def _problem(name: str, options: str) -> BilevelProblem:
-    return find_problem(name)(**json.loads(options))
+    return find(name, BilevelProblem)(**json.loads(options))
 
 
 def paper_settings(experiment: str, solver: str) -> Options:
@@ -105,7 +105,7 @@ def sweep(
     return [run for run in runs if not labels or run.label in labels]
 
 
-class MissingTrials(ValueError):
+class MissingTrials(FileNotFoundError):
     """The trials that decide what to run are not stored yet."""
 
 
@@ -114,8 +114,7 @@ class Plan:
 
     def __init__(self, file: Experiment, size: str = FULL, results: Path = RESULTS):
         self.file, self.results = file, results
-        self.groups = file.sizes[known(size, file.sizes, f"size of {file.name}")]
-        self.size = size
+        self.size, self.groups = size, file.sizes[known(size, file.sizes, f"size of {file.name}")]
         self.methods, self.runs, self.ranked = cache(self._methods), cache(self._runs), cache(self._ranked)
 
     def run_of(self, group: Group, label: str) -> Run:
@@ -132,22 +131,16 @@ class Plan:
         group = self.groups[name]
         runs = []
         for seed, label in itertools.product(group.seeds, group.only):
-            run = replace(self.run_of(group, label), group=name, seed=seed, budget=self._budget(group, label))
-            for full, options in self._variants(label, run.options, group):
-                runs.append(replace(run, label=full, options=options))
-                with at(f"{self.file.name}, {name}, {full}"):
+            with at(f"{self.file.name}, {name}, {label}"):
+                budget = group.budget(self.file.calibration, label)
+                run = replace(self.run_of(group, label), group=name, seed=seed, budget=budget)
+                for full, options in self._variants(label, run.options, group):
+                    runs.append(replace(run, label=full, options=options))
                     runs[-1].make_solver()
         common, count = Counter(run.name for run in runs).most_common(1)[0]
         if count > 1:
             raise ValueError(f"{count} runs of {self.file.name} have the name {common}: give them other labels")
         return runs
-
-    def _budget(self, group: Group, label: str) -> Options:
-        try:
-            return group.budget(self.file.calibration, label)
-        except KeyError as missing:
-            command = f"python -m bilevel_book calibrate {self.file.name} --size {self.size}"
-            raise ValueError(f"{self.file.name} is not calibrated for {missing}: run `{command}` first") from missing
 
     def _variants(self, label: str, options: Options, group: Group) -> Iterator[tuple[str, Options]]:
         """One (label, options), or one for every trial, or for every combination of the values in lists."""
@@ -171,9 +164,8 @@ class Plan:
         decided = {}
         for label, method in base.items():
             best = at_trial(method.options, order[label][0])
-            wider = rule.rule == "wider boxes"
-            options = widened(method.solver, method.options, best) if wider else best
-            decided[label] = replace(method, options=options)
+            wider = widened(method.solver, method.options, best) if rule.rule == "wider boxes" else best
+            decided[label] = replace(method, options=wider)
         return decided
 
     def _ranked(self, *groups: str) -> dict[str, list[int]]:
@@ -181,34 +173,28 @@ class Plan:
         for group in groups:
             known(group, self.groups, f"group of {self.file.name}, size {self.size},")
             if missing := self.missing(group):
-                cure = how_to_run(self.file.name, group, self.results, self.size)
-                raise MissingTrials(
-                    f"{len(missing)} of the {len(self.runs(group))} trials of {self.file.name}, {group}, which decide "
-                    f"what to run, are not stored: {cure}"
-                )
-        versions = tuple(table_version(self.file.name, group, self.results) for group in groups)
+                raise MissingTrials(f"what to run is decided by trials: {self.told(group, missing)}")
+        tables = [stored_runs(self.file.name, group, self.results).values() for group in groups]
+        versions = tuple(run.facts["sha256"] for table in tables for run in table)
         return _ranking(self.file.name, groups, self.results, versions)
 
-
-def how_to_run(experiment: str, group: str, results: Path, size: str) -> str:
-    return (
-        f"run `python -m bilevel_book reproduce {experiment} --size {size} --group {group} --results {results}` first"
-    )
+    def told(self, group: str, missing: list[Run]) -> str:
+        """Which runs of a group are not stored, and what to do."""
+        name, options = self.file.name, f"--size {self.size} --group {group} --results {self.results}"
+        told = f"{len(missing)} of {len(self.runs(group))} runs of {name}, {group}, are not stored"
+        return f"{told}, the first is {missing[0].name}: run `python -m bilevel_book reproduce {name} {options}` first"
 
 
 @lru_cache(maxsize=64)
 def _ranking(
-    experiment: str, groups: tuple[str, ...], results: Path, versions: tuple[tuple[int, ...], ...]
+    experiment: str, groups: tuple[str, ...], results: Path, versions: tuple[str, ...]
 ) -> dict[str, list[int]]:
     return ranked(pd.concat([with_ends(experiment, group, results) for group in groups]))
 
 
 def with_ends(experiment: str, group: str, results: Path = RESULTS) -> pd.DataFrame:
     """The stored histories of a group, and how each run ended: solver, stop, diverged_at."""
-    about = {
-        key: {"solver": run.facts["run"]["solver"], "stop": run.facts["stop"], "diverged_at": run.facts["diverged_at"]}
-        for key, run in stored_runs(experiment, group, results).items()
-    }
-    ends = pd.DataFrame.from_dict(about, orient="index")
-    ends.index.names = ["label", "seed"]
-    return read(experiment, group, results).join(ends, on=["label", "seed"])
+    facts = [run.facts for run in stored_runs(experiment, group, results).values()]
+    named = [{name: each["run"][name] for name in ("label", "seed", "solver")} for each in facts]
+    ends = pd.DataFrame(named).assign(**{name: [each[name] for each in facts] for name in ("stop", "diverged_at")})
+    return read(experiment, group, results).merge(ends, on=["label", "seed"], how="left")

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from bilevel_book.experiments.checking import find_problem, parameters
+from bilevel_book.experiments.checking import find, parameters
 from bilevel_book.experiments.files import Experiment, load
-from bilevel_book.experiments.plan import FULL, Plan, Run, how_to_run, with_ends
+from bilevel_book.experiments.plan import FULL, Plan, Run, with_ends
 from bilevel_book.paths import RESULTS
+from bilevel_core.problem import BilevelProblem
 
 
 def runs_of(
@@ -17,37 +18,30 @@ def runs_of(
     groups: str | list[str] | None = None,
     results: Path = RESULTS,
     size: str = FULL,
-    *,
-    partly: bool = False,
 ) -> pd.DataFrame:
     """The stored runs of some groups of an experiment, by default of all, in the order of its file.
 
     To what `read` gives it adds the columns group, solver, stop and diverged_at, for each accuracy the error, and,
     where the experiment is calibrated, two axes beside step: equivalents = gradients + their prices x (Hv, Jv), of
     batches as large as the experiment's own (nan for a method on the whole data), and seconds = step x the median cost
-    of a step. Every run must be stored with the settings that the file has today, since half of them decide nothing;
-    `partly` gives what there is.
+    of a step. Every run must be stored with the settings that the file has today, since half of them decide nothing.
     """
     plan = Plan(load(experiment), size, results)
-    tables = []
-    for group in [groups] if isinstance(groups, str) else groups or plan.groups:
-        runs, missing = plan.runs(group), plan.missing(group)
-        if missing and not partly:
-            raise FileNotFoundError(
-                f"{len(missing)} of {len(runs)} runs of {plan.file.name}, {group}, are not stored, the first is "
-                f"{missing[0].name}: {how_to_run(str(experiment), group, results, size)}"
-            )
-        if len(missing) < len(runs):
-            tables.append(_with_axes(plan, group, [run for run in runs if run not in missing]))
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    chosen = [groups] if isinstance(groups, str) else groups or [*plan.groups]
+    for group in chosen:
+        if missing := plan.missing(group):
+            raise FileNotFoundError(plan.told(group, missing))
+    return pd.concat([with_axes(plan, group) for group in chosen], ignore_index=True)
 
 
-def _with_axes(plan: Plan, group: str, runs: list[Run]) -> pd.DataFrame:
+def with_axes(plan: Plan, group: str) -> pd.DataFrame:
+    """The same of one group, as far as its runs are stored."""
     file, costs = plan.file, plan.file.calibration.get("steps", {})
-    priced_as = plan.groups[group].priced_as
+    priced_as, missing = plan.groups[group].priced_as, plan.missing(group)
     about = [
         (group, run.label, run.seed, _batches(run, file), costs.get(priced_as(run.label), {}).get("median", nan))
-        for run in runs
+        for run in plan.runs(group)
+        if run not in missing
     ]
     order = pd.DataFrame(about, columns=["group", "label", "seed", "batches", "cost"])
     table = order.merge(with_ends(file.name, group, plan.results), on=["label", "seed"], how="left")
@@ -61,7 +55,7 @@ def _with_axes(plan: Plan, group: str, runs: list[Run]) -> pd.DataFrame:
 
 def _batches(run: Run, file: Experiment) -> float:
     """How many batches of the experiment's own size a call of this run looks at; nan if it is the whole data."""
-    usual = parameters(find_problem(file.problem)).get("batch_size")
+    usual = parameters(find(file.problem, BilevelProblem)).get("batch_size")
     if usual is None or run.options.get("full"):
         return nan if usual else 1.0
     own, shared = (options.get("batch_size", usual.default) for options in (run.problem_options, file.options))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from bilevel_book.experiments.files import load
 from bilevel_book.experiments.plan import FULL, MissingTrials, Plan
-from bilevel_book.experiments.reading import runs_of
+from bilevel_book.experiments.reading import with_axes
 from bilevel_book.paths import RESULTS
 
 
@@ -56,5 +56,4 @@ def report(experiment: str, results: Path = RESULTS, size: str = FULL) -> None:
             continue
         print(f"\n{group}" + f": {len(missing)} of {len(runs)} runs are not stored" * bool(missing))
         if len(missing) < len(runs):
-            stored = runs_of(experiment, group, results, size, partly=True)
-            print(f"\n{ends(stored, plan.file.columns).to_string()}")
+            print(f"\n{ends(with_axes(plan, group), plan.file.columns).to_string()}")

@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from bilevel_book.experiments.checking import known
 from bilevel_book.experiments.environment import environment, one_thread
 from bilevel_book.experiments.plan import MissingTrials, Plan, Run
-from bilevel_book.experiments.tables import StoredRun, finished, stored_runs, table_file, write_table
+from bilevel_book.experiments.tables import StoredRun, as_csv, sha256_of, stored_runs, table_file, write_table
 from bilevel_book.paths import RESULTS
 from bilevel_core import run as run_solver
 from bilevel_core.checkpoint import write_atomically
@@ -57,7 +57,7 @@ def reproduce(
             while waiting:
                 before = len(done)
                 for run, result in _performed(waiting, results, jobs, dask):
-                    write_atomically(_finished_file(run, results), json.dumps(result).encode())
+                    write_atomically(_scratch_file(run, results, "json"), json.dumps(result).encode())
                     done.append(run)
                     bar.update()
                     bar.set_postfix_str(f"{run.name}: {result.facts['stop']}")
@@ -88,13 +88,10 @@ def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None =
                     raise
         chosen = [run for run in runs if not labels or run.label in labels]
         if not chosen and not later:
-            raise ValueError(f"no run of {plan.file.name} has the label {labels}; known are {_labels(runs)}")
+            all_labels = ", ".join(dict.fromkeys(run.label for run in runs))
+            raise ValueError(f"no run of {plan.file.name} has the label {labels}; known are {all_labels}")
         done, total, waiting = done + len(reproduce(chosen, plan.results, **options)), total + len(chosen), later
     return [done, total]
-
-
-def _labels(runs: list[Run]) -> str:
-    return ", ".join(dict.fromkeys(run.label for run in runs))
 
 
 def _refuse_other_settings(runs: list[Run], results: Path) -> None:
@@ -108,17 +105,12 @@ def _refuse_other_settings(runs: list[Run], results: Path) -> None:
 
 def _performed(runs: list[Run], results: Path, jobs: int, dask: str | None) -> Iterator[tuple[Run, StoredRun]]:
     """Do the runs that nobody else is at, side by side."""
-    with _dask_workers(dask) if dask else _processes(min(jobs, len(runs))):
+    ending = {"initializer": exit_with_parent, "initargs": (os.getpid(),)}
+    with _dask_workers(dask) if dask else joblib.parallel_config("loky", n_jobs=min(jobs, len(runs)), **ending):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         for run, result in parallel(joblib.delayed(_perform_once)(run, results) for run in runs):
             if result is not None:
                 yield run, result
-
-
-@contextmanager
-def _processes(jobs: int) -> Iterator[None]:
-    with joblib.parallel_config("loky", n_jobs=jobs, initializer=exit_with_parent, initargs=(os.getpid(),)):
-        yield
 
 
 @contextmanager
@@ -163,12 +155,20 @@ def _perform_once(run: Run, results: Path) -> tuple[Run, StoredRun | None]:
 def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
     """Do one run, on one thread, from its checkpoint if there is one: its history, and the facts about it."""
     solver = run.make_solver()
-    with one_thread():
-        result = run_solver(run.make_problem(), solver, run.seed, **run.budget, progress=False, checkpoint=checkpoint)
+    try:
+        with one_thread():
+            given = {"progress": False, "checkpoint": checkpoint} | run.budget
+            result = run_solver(run.make_problem(), solver, run.seed, **given)
+    except ValueError as error:
+        if checkpoint is None or "is no checkpoint of this run" not in str(error):
+            raise
+        checkpoint.unlink()  # of other code, or damaged: the run starts anew
+        return perform(run, checkpoint)
     if result.stop == "interrupted":
         raise KeyboardInterrupt
-    last = result.history.iloc[-1]
+    last, history = result.history.iloc[-1], as_csv(result.history)
     facts = {
+        "run": run.as_json,
         "stop": result.stop,
         "diverged_at": result.diverged_at,
         "warnings": list(result.warnings),
@@ -177,11 +177,7 @@ def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
         "wall_seconds": round(float(last.wall_seconds), 3),
         "settings": repr(solver),
     }
-    return finished(run.as_json, result.history, facts | environment())
-
-
-def _finished_file(run: Run, results: Path) -> Path:
-    return _scratch_file(run, results, "json")
+    return StoredRun(history, facts | environment() | {"sha256": sha256_of(history)})
 
 
 def _scratch_file(run: Run, results: Path, suffix: str) -> Path:
@@ -189,36 +185,32 @@ def _scratch_file(run: Run, results: Path, suffix: str) -> Path:
 
 
 def _is_done(run: Run, results: Path) -> bool:
-    return _finished_file(run, results).exists() or run.is_stored(results)
+    return _scratch_file(run, results, "json").exists() or run.is_stored(results)
 
 
 def collect(runs: list[Run], results: Path) -> None:
     """Move the runs that are done from the scratch folder into their tables, which have the order of `runs`."""
     for (experiment, group), own in groupby(runs, lambda run: (run.experiment, run.group)):
         planned = list(own)
-        done = [run for run in planned if _finished_file(run, results).exists()]
-        if done:
-            _merge(done, planned, experiment, group, results)
-        for run in planned:
-            if run.is_stored(results):
-                remove_leftovers(run, results)
-
-
-def _merge(done: list[Run], planned: list[Run], experiment: str, group: str, results: Path) -> None:
-    with FileLock(results / ".scratch" / experiment / f"{group}.lock"):
-        table = dict(stored_runs(experiment, group, results))
-        for run in done:
-            with suppress(FileNotFoundError):  # collected by another command
-                history, facts = json.loads(_finished_file(run, results).read_text(encoding="utf-8"))
-                table[run.label, run.seed] = StoredRun(history, facts)
-        first = {(run.label, run.seed): table.pop((run.label, run.seed), None) for run in planned}
-        write_table([run for run in (first | table).values() if run], table_file(results, experiment, group))
+        done = [run for run in planned if _scratch_file(run, results, "json").exists()]
+        if not done:
+            continue
+        with FileLock(results / ".scratch" / experiment / f"{group}.lock"):
+            table = dict(stored_runs(experiment, group, results))
+            for run in done:
+                with suppress(FileNotFoundError):  # collected by another command
+                    found = json.loads(_scratch_file(run, results, "json").read_text(encoding="utf-8"))
+                    table[run.label, run.seed] = StoredRun(*found)
+            first = {(run.label, run.seed): table.pop((run.label, run.seed), None) for run in planned}
+            write_table([run for run in (first | table).values() if run], table_file(results, experiment, group))
+    for run in runs:
+        if run.is_stored(results):
+            remove_leftovers(run, results)
 
 
 def remove_leftovers(run: Run, results: Path) -> None:
     """Remove what a stored run has in the scratch folder: checkpoint, lock, result, and what a kill cut off."""
     place = _scratch_file(run, results, "")
-    for start in ("", "."):
-        for left in place.parent.glob(f"{start}{escape(place.name)}*"):
-            with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
-                left.unlink()
+    for left in [*place.parent.glob(f"{escape(place.name)}*"), *place.parent.glob(f".{escape(place.name)}*")]:
+        with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
+            left.unlink()

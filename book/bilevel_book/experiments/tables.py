@@ -40,19 +40,16 @@ class StoredRun(NamedTuple):
 
     @property
     def is_intact(self) -> bool:
-        return self.facts.get("sha256") == hashlib.sha256(self.history.encode()).hexdigest()
+        return self.facts.get("sha256") == sha256_of(self.history)
+
+
+def sha256_of(history: str) -> str:
+    return hashlib.sha256(history.encode()).hexdigest()
 
 
 def as_csv(history: pd.DataFrame) -> str:
     """A history as it is stored: six digits, and no clock."""
     return history.drop(columns=CLOCKS).to_csv(index=False, float_format="%.6g")
-
-
-def finished(run_settings: Mapping[str, Any], history: pd.DataFrame, facts: Mapping[str, Any]) -> StoredRun:
-    """A run that was just done."""
-    text = as_csv(history)
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return StoredRun(text, {"run": dict(run_settings)} | dict(facts) | {"sha256": sha256})
 
 
 def table_file(results: Path, experiment: str, group: str) -> Path:
@@ -69,41 +66,28 @@ def read(experiment: str | os.PathLike[str], group: str, results: Path = RESULTS
 
 def stored_runs(experiment: str, group: str, results: Path = RESULTS) -> dict[Key, StoredRun]:
     """The runs of a table, by label and seed, in its order; none if there is no table."""
-    version = table_version(experiment, group, results)
-    return _parsed(table_file(results, experiment, group), version) if version else {}
-
-
-def table_version(experiment: str, group: str, results: Path = RESULTS) -> tuple[int, ...]:
-    """Changes when a table is written; empty if there is none."""
     path = table_file(results, experiment, group)
     files = path, path.with_suffix(".json")
     if not all(file.is_file() for file in files):
-        return ()
-    return tuple(number for file in files for number in (file.stat().st_mtime_ns, file.stat().st_size))
+        return {}
+    return _parsed(*files, tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 
 @lru_cache(maxsize=64)
-def _parsed(path: Path, version: tuple[int, ...]) -> dict[Key, StoredRun]:
-    beside = path.with_suffix(".json")
+def _parsed(path: Path, beside: Path, versions: tuple[tuple[int, int], ...]) -> dict[Key, StoredRun]:
     try:
         every = json.loads(beside.read_text(encoding="utf-8"))["runs"]
         facts = {(run["run"]["label"], run["run"]["seed"]): run for run in every}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{beside} does not describe the runs of a table ({error!r}): restore it") from error
     header, *lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
-    rows: dict[Key, list[list[str]]] = {key: [] for key in facts}
-    for label, seed, *cells in lines:
-        if (key := (label, int(seed))) in rows:
-            rows[key].append(cells)
-    columns = header[len(KEYS) :]
-    return {key: StoredRun(_own(columns, rows[key], run), run) for key, run in facts.items()}
-
-
-def _own(columns: list[str], rows: list[list[str]], facts: dict[str, Any]) -> str:
-    """The CSV of one run: without the columns that only others of its group have."""
-    own = facts.get("columns", columns)
-    places = [columns.index(name) for name in own if name in columns]
-    return "".join(",".join(line) + "\n" for line in [own, *([row[place] for place in places] for row in rows)])
+    own = {key: run.get("columns", header[len(KEYS) :]) for key, run in facts.items()}  # not those of other runs only
+    places = {key: [header.index(name) for name in names if name in header] for key, names in own.items()}
+    histories = {key: [",".join(names)] for key, names in own.items()}
+    for line in lines:
+        if (key := (line[0], int(line[1]))) in histories:
+            histories[key].append(",".join([line[place] for place in places[key]]))
+    return {key: StoredRun("\n".join([*histories[key], ""]), run) for key, run in facts.items()}
 
 
 def write_table(runs: Iterable[StoredRun], path: Path) -> None:

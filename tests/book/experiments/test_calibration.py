@@ -6,7 +6,6 @@ import math
 import pytest
 
 from bilevel_book.experiments import calibrate, calibration, load, reproduce, runs_of, sweep
-from bilevel_book.paths import experiment_file
 from bilevel_core.problems import Quadratic
 
 TIME = ("main = { steps = 40, seeds = [0, 1], every = 10 }", "main = { time = 6.0, seeds = [0, 1], every = 10 }")
@@ -50,9 +49,7 @@ def timed(write):
 
 
 def test_missing_calibration_raises(timed):
-    with pytest.raises(
-        ValueError, match=r"small is not calibrated for 'steps': run `.* calibrate small --size full` first"
-    ):
+    with pytest.raises(ValueError, match=r"small, main, FdeHBO: there is no calibrated cost of .*calibrate` first"):
         sweep(timed, "full", ["main"])
     assert sweep(timed, "full", ["quiet"])  # which has its steps
 
@@ -93,21 +90,6 @@ def test_later_methods_are_scaled_to_the_first_calibration(write, timed, clock):
     assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
 
 
-def test_dear_methods_are_not_measured_again(write, timed, clock, monkeypatch):
-    calibrate(timed, rounds=3, progress=False)
-    monkeypatch.setattr(calibration, "DEAR_SECONDS", 0.2)  # SOBA is not, FdeHBO is
-    clock["factor"] = 5.0
-    later = write(TIME, ("[tuning.FdeHBO]", "[main.AID-FP]\n\n[tuning.FdeHBO]"))
-    asked = []
-    monkeypatch.setattr(calibration, "_steps", lambda run: asked.append(run.solver) or calibration._timer(lambda: 0))
-    monkeypatch.setattr(calibration, "_quartiles", lambda timers, *_: dict.fromkeys(timers, (0.4, 0.5, 0.6)))
-    calibrate(later, rounds=3, progress=False)
-    assert asked == ["SOBA", "AID-FP"]
-    medians = {name: cost["median"] for name, cost in load(later).calibration["steps"].items()}
-    assert medians["main.FdeHBO"] == 0.3
-    assert medians["main.AID-FP"] == pytest.approx(0.1)  # as SOBA was when it was first measured
-
-
 def test_group_without_momentum_has_its_own_price(write, clock, monkeypatch):
     path = write(TIME, ("settings = { alpha = 0.3 }", "settings = { eta = 1.0 }"))
     monkeypatch.setattr(calibration, "_steps", lambda run: calibration._timer(lambda: 0))
@@ -119,15 +101,10 @@ def test_group_without_momentum_has_its_own_price(write, clock, monkeypatch):
     assert medians["main.FdeHBO, delta 1"] == 0.3
 
 
-@pytest.mark.slow
-def test_real_costs_are_in_order_and_say_with_what(small):
-    path = calibrate(small, rounds=3, progress=False)
-    stored = json.loads(path.read_text())
-    assert path == experiment_file(small).with_suffix(".calibration.json")
-    for cost in stored["steps"].values():
-        assert 0 < cost["q1"] <= cost["median"] <= cost["q3"]
-    assert stored["rounds"] == 3
-    assert {"cpu", "versions", "commit", "threads"} <= stored.keys()
+def test_calibration_says_with_what_it_was_done(small):
+    stored = json.loads(calibrate(small, rounds=2, progress=False).read_text())
+    assert all(0 < cost["q1"] <= cost["median"] <= cost["q3"] for cost in stored["steps"].values())
+    assert {"cpu", "versions", "commit", "threads", "rounds"} <= stored.keys()
 
 
 @pytest.mark.slow
@@ -140,8 +117,8 @@ def test_equivalents_are_of_batches_of_one_size(write, folder, clock):
         ("[main.SOBA]", f"{MORE}\n[main.SOBA]"),
     )
     calibrate(path, rounds=3, progress=False)
-    reproduce(sweep(path, "full", ["main"], ["SOBA", "twice", "AID-FP"]), folder, progress=False)
-    ends = runs_of(path, "main", folder, partly=True).groupby("label").equivalents.max()
+    reproduce(sweep(path, "full", ["main"]), folder, progress=False)
+    ends = runs_of(path, "main", folder).groupby("label").equivalents.max()
     assert ends["twice"] == 2 * ends["SOBA"] > 0
     assert math.isnan(ends["AID-FP"])
 
