@@ -4,7 +4,6 @@ A scheduler, workers and a command are processes of their own on 127.0.0.1. One 
 of its work, and started again. At the end every sweep must be stored once, byte for byte as one process does it.
 """
 
-import argparse
 import asyncio
 import multiprocessing
 import os
@@ -14,18 +13,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from bilevel_book.experiments import Run, reproduce
 from bilevel_core.problems import Quadratic
 
 FORK = multiprocessing.get_context("forkserver")  # a process that has imported everything is forked: no second is lost
 FORK.set_forkserver_preload(["bilevel_book.experiments", "distributed"])
-STEPS = 60
 
 
 class Watched(Quadratic):
@@ -43,14 +38,11 @@ class Watched(Quadratic):
 
 
 def sweep(trace: Path, seeds: int = 4, pause: float = 0.005) -> list[Run]:
-    """Runs of `STEPS` draws each."""
+    """Runs of 60 draws each."""
     trace.mkdir(parents=True, exist_ok=True)
-    options, budget = {"trace": str(trace), "pause": pause}, {"steps": STEPS, "every": 5}
-    return [
-        Run("kills", "main", name, name, {"alpha": 0.05}, "kills:Watched", options, seed, budget)
-        for seed in range(seeds)
-        for name in ("FdeHBO", "SOBA")
-    ]
+    given = {"alpha": 0.05}, "kills:Watched", {"trace": str(trace), "pause": pause}
+    budget, methods = {"steps": 60, "every": 5}, ("FdeHBO", "SOBA")
+    return [Run("kills", "main", name, name, *given, seed, budget) for seed in range(seeds) for name in methods]
 
 
 def draws(trace: Path) -> int:
@@ -58,112 +50,82 @@ def draws(trace: Path) -> int:
     return sum(path.stat().st_size for path in trace.iterdir())
 
 
-def scheduler(port: int) -> None:
-    from distributed import Scheduler
+def play(part: str, address: str, *given: Any) -> None:
+    """Be the scheduler, a worker or the command until killed; in silence, for the log of Dask is long here."""
+    from distributed import Scheduler, Worker
 
-    _serve(lambda: Scheduler(host="127.0.0.1", port=port, dashboard=False, allowed_failures=100))
-
-
-def worker(address: str) -> None:
-    from distributed import Worker
-
-    with tempfile.TemporaryDirectory() as folder:
-        _serve(lambda: Worker(address, nthreads=2, dashboard=False, local_directory=folder))
-
-
-def _serve(make: Callable[[], Any]) -> None:
-    async def serve() -> None:
-        async with make() as server:
-            await server.finished()
-
-    _silence()
-    asyncio.run(serve())
-
-
-def command(runs: list[Run], results: Path, dask: str | None = None) -> None:
-    _silence()
-    reproduce(runs, results, dask=dask, progress=False)
-
-
-def _silence() -> None:
-    """The log of Dask is long where everything is killed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    if part == "command":
+        return reproduce(*given, dask=address, progress=False)
 
+    async def serve() -> None:
+        here = {"host": "127.0.0.1", "dashboard": False}
+        with tempfile.TemporaryDirectory() as folder:
+            scheduler = part == "scheduler"
+            own = {"port": int(address.split(":")[-1])} if scheduler else {"nthreads": 2, "local_directory": folder}
+            async with Scheduler(**here, **own, allowed_failures=100) if scheduler else Worker(address, **here, **own) as s:
+                await s.finished()
 
-def ended(family: list[psutil.Process], seconds: float = 60.0) -> bool:
-    """Whether all of these processes end by then; one that nobody has buried yet has ended too."""
-    end = time.monotonic() + seconds
-    while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in family):
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
+    asyncio.run(serve())
 
 
 class Cluster:
     """The processes, by name; ended when the `with` ends."""
 
-    def __init__(self, workers: int = 2) -> None:
+    def __init__(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address, self.running = f"tcp://127.0.0.1:{port}", dict[str, Any]()
-        self.parts: dict[str, tuple[Callable[..., None], tuple[Any, ...]]] = {"scheduler": (scheduler, (port,))}
-        self.parts |= {f"worker {k + 1}": (worker, (self.address,)) for k in range(workers)}
+            self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        self.running, self.parts = dict[str, Any](), dict[str, tuple[Any, ...]](scheduler=(), worker=(), helper=())
+
+    def __enter__(self) -> "Cluster":
+        self.keep_up()
+        return self
 
     def keep_up(self) -> None:
         """Start what is not there."""
-        for name, (target, arguments) in self.parts.items():
+        for name, given in self.parts.items():
             if name not in self.running or not self.running[name].is_alive():
-                self.running[name] = FORK.Process(target=target, args=arguments, daemon=True)
+                self.running[name] = FORK.Process(target=play, args=(name, self.address, *given), daemon=True)
                 self.running[name].start()
 
     def kill(self, name: str) -> None:
         self.running[name].kill()
         self.running[name].join()
 
-    def __enter__(self) -> "Cluster":
-        self.keep_up()
-        return self
-
     def __exit__(self, *_: object) -> None:
         for name in self.running:
             self.kill(name)
 
 
-def storm(place: Path, kills: int, seed: int = 0, seeds: int = 4) -> dict[str, Any]:
-    """Sweeps, one after the other, until there were so many kills; what was seen."""
-    chance, killed, sweeps, drawn, turns = random.Random(seed), Counter[str](), 0, 0, list[str]()
+def kill_in_sweeps(place: Path, kills: int, seeds: int = 4) -> tuple[Counter[str], float]:
+    """Sweeps, one after the other, until there were so many kills: whose, and the share of work that was done again."""
+    chance, killed, sweeps, drawn = random.Random(0), Counter[str](), 0, 0
     straight = sweep(place / "straight trace", seeds, pause=0.0)
     reproduce(straight, place / "straight", progress=False)
     with Cluster() as cluster:
         while killed.total() < kills:
-            trace, results = place / f"trace {sweeps}", place / f"sweep {sweeps}"
+            trace, results = place / f"trace {sweeps}", (place / f"sweep {sweeps}").resolve()
             runs, due = sweep(trace, seeds), chance.randrange(40)
-            cluster.parts["command"] = command, (runs, results, cluster.address)
-            while not all(run.is_stored(results.resolve()) for run in runs):
+            cluster.parts["command"] = runs, results
+            while not all(run.is_stored(results) for run in runs):
                 cluster.keep_up()
                 time.sleep(0.05)
                 if killed.total() < kills and draws(trace) > due:  # somebody is in the middle of a run
-                    turns = turns or chance.sample([*cluster.parts], len(cluster.parts))
-                    killed[turns[-1].split()[0]] += 1
-                    cluster.kill(turns.pop())
+                    name = min(chance.sample([*cluster.parts], 4), key=killed.__getitem__)
+                    cluster.kill(name)
+                    killed[name] += 1
                     due = draws(trace) + chance.randrange(40)
-                    print(f"{killed.total()} kills, {sweeps} sweeps", end="\r", file=sys.stderr)
             cluster.running.pop("command").join()
-            found = [run.stored_in(results.resolve()).history for run in runs]
+            found = [run.stored_in(results).history for run in runs]
             assert found == [run.stored_in(place / "straight").history for run in straight]
             drawn, sweeps = drawn + draws(trace), sweeps + 1
-    needed = sweeps * draws(place / "straight trace")
-    return {"kills": dict(killed), "sweeps": sweeps, "runs": sweeps * len(runs), "again": drawn / needed - 1}
+    return killed, drawn / (sweeps * draws(place / "straight trace")) - 1
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
     sys.path.insert(0, str(Path(__file__).parent))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
-        seen = storm(Path(folder), parser.parse_args().kills)
-    print(f"{seen['kills']}: {seen['runs']} runs in {seen['sweeps']} sweeps are stored, each once, as one process does")
-    print(f"it; {100 * seen['again']:.0f} % of the work was done again")
+        killed, again = kill_in_sweeps(Path(folder), 100)
+    print(f"killed: {dict(killed)}; every run is stored once, as one process does it; {again:.0%} of the work was repeated")
