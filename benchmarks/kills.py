@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -54,33 +55,30 @@ def play(part: str, address: str, *given: Any) -> None:
     """Be the scheduler, a worker or the command until killed; in silence, for the log of Dask is long here."""
     from distributed import Scheduler, Worker
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    if part == "command":
-        return reproduce(*given, dask=address, progress=False)
-
     async def serve() -> None:
-        here = {"host": "127.0.0.1", "dashboard": False}
-        with tempfile.TemporaryDirectory() as folder:
-            scheduler = part == "scheduler"
-            own = {"port": int(address.split(":")[-1])} if scheduler else {"nthreads": 2, "local_directory": folder}
-            async with Scheduler(**here, **own, allowed_failures=100) if scheduler else Worker(address, **here, **own) as s:
-                await s.finished()
+        port = int(address.split(":")[-1])
+        if part == "scheduler":
+            server = Scheduler(host="127.0.0.1", port=port, dashboard=False, allowed_failures=100)
+        else:
+            server = Worker(address, nthreads=2, dashboard=False)
+        async with server:
+            await server.finished()
 
-    asyncio.run(serve())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    reproduce(*given, dask=address, progress=False) if part == "command" else asyncio.run(serve())
 
 
-class Cluster:
-    """The processes, by name; ended when the `with` ends."""
+class Cluster(ExitStack):
+    """The processes, by name, and what each is given; all end when the `with` ends."""
 
     def __init__(self) -> None:
+        super().__init__()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-        self.running, self.parts = dict[str, Any](), dict[str, tuple[Any, ...]](scheduler=(), worker=(), helper=())
-
-    def __enter__(self) -> "Cluster":
+        self.running: dict[str, Any] = {}
+        self.parts: dict[str, tuple[Any, ...]] = {"scheduler": (), "worker 1": (), "worker 2": ()}
         self.keep_up()
-        return self
 
     def keep_up(self) -> None:
         """Start what is not there."""
@@ -88,14 +86,11 @@ class Cluster:
             if name not in self.running or not self.running[name].is_alive():
                 self.running[name] = FORK.Process(target=play, args=(name, self.address, *given), daemon=True)
                 self.running[name].start()
+                self.callback(self.running[name].kill)
 
     def kill(self, name: str) -> None:
         self.running[name].kill()
         self.running[name].join()
-
-    def __exit__(self, *_: object) -> None:
-        for name in self.running:
-            self.kill(name)
 
 
 def kill_in_sweeps(place: Path, kills: int, seeds: int = 4) -> tuple[Counter[str], float]:
@@ -114,8 +109,7 @@ def kill_in_sweeps(place: Path, kills: int, seeds: int = 4) -> tuple[Counter[str
                 if killed.total() < kills and draws(trace) > due:  # somebody is in the middle of a run
                     name = min(chance.sample([*cluster.parts], 4), key=killed.__getitem__)
                     cluster.kill(name)
-                    killed[name] += 1
-                    due = draws(trace) + chance.randrange(40)
+                    killed[name], due = killed[name] + 1, draws(trace) + chance.randrange(40)
             cluster.running.pop("command").join()
             found = [run.stored_in(results).history for run in runs]
             assert found == [run.stored_in(place / "straight").history for run in straight]
@@ -124,8 +118,8 @@ def kill_in_sweeps(place: Path, kills: int, seeds: int = 4) -> tuple[Counter[str
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent))
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     with tempfile.TemporaryDirectory() as folder:
         killed, again = kill_in_sweeps(Path(folder), 100)
-    print(f"killed: {dict(killed)}; every run is stored once, as one process does it; {again:.0%} of the work was repeated")
+    print(
+        f"killed: {dict(killed)}; every run is stored once, as one process does it; {again:.0%} of the work was repeated"
+    )

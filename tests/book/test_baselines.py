@@ -49,7 +49,7 @@ def in_sample(blobs):
 
 
 @pytest.mark.slow
-def test_the_classifier_is_the_minimiser(easy):
+def test_classifier_is_the_minimiser(easy):
     pixels, labels, _ = easy.data
     w = fit(*easy.data).requires_grad_()
     (gradient,) = torch.autograd.grad(losses(w, pixels, labels).mean() + C * (w @ w), w)
@@ -58,36 +58,27 @@ def test_the_classifier_is_the_minimiser(easy):
     assert w.abs().max() > 0.5
 
 
-def test_fit_without_convergence_raises(easy):
-    pixels, labels, _ = easy.data
-    with pytest.raises(ArithmeticError, match=r"no convergence, the gradient is still .*: give pixels in float64"):
-        fit(pixels.float(), labels, C)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("score", [out_of_sample, partial(trimmed, fraction=0.1)], ids=["out of sample", "trimmed"])
 def test_wrong_labels_among_blobs_apart_are_found(easy, score):
     numbers = judged(easy, score(*easy.data))
     assert numbers["auc"] > 0.998
     assert numbers["f1"] > 0.95
-    assert (
-        numbers["test_accuracy"] > judged(easy, torch.zeros(600))["test_accuracy"]
-    )  # the first are dropped, not the wrong
+    blind = judged(easy, torch.zeros(600))  # which drops the first, not the wrong
+    assert numbers["test_accuracy"] > blind["test_accuracy"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_a_label_learnt_by_heart_is_found_out_of_sample_rather_than_in_sample(seed):
-    blobs = Blobs(200, 10, apart=1.5, noise=0.1, private=20.0, seed=seed)
+def test_label_learnt_by_heart_is_found_out_of_sample_rather_than_in_sample():
+    blobs = Blobs(200, 10, apart=1.5, noise=0.1, private=20.0)
     inside, outside = judged(blobs, in_sample(blobs)), judged(blobs, out_of_sample(*blobs.data))
     assert outside["auc"] > inside["auc"] + 0.004
     assert outside["f1"] >= inside["f1"] + 0.1
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_where_many_labels_are_wrong_trimming_finds_more_than_one_training(seed):
-    blobs = Blobs(500, 10, apart=1.0, noise=0.3, seed=seed)
+def test_trimming_finds_more_than_one_training_where_many_labels_are_wrong():
+    blobs = Blobs(500, 10, apart=1.0, noise=0.3)
     once, often = judged(blobs, in_sample(blobs)), judged(blobs, trimmed(*blobs.data, fraction=0.3))
     assert often["auc"] > once["auc"] + 0.005
     assert often["f1"] > once["f1"] + 0.01
@@ -107,7 +98,7 @@ def test_no_image_is_judged_by_a_classifier_that_saw_it(easy):
     assert not torch.allclose(scores[seen], changed[seen], atol=1e-2)  # the other folds did see it
 
 
-def test_the_highest_scores_are_dropped_and_judged_as_in_hyper_cleaning(easy):
+def test_highest_scores_are_dropped_and_judged_as_in_hyper_cleaning(easy):
     assert kept(torch.tensor([1.0, 5.0, 3.0, 4.0]), 2).tolist() == [0, 2]
     wrong = easy.is_noisy
     perfect, opposite = judged(easy, wrong.double()), judged(easy, -wrong.double())
@@ -116,19 +107,6 @@ def test_the_highest_scores_are_dropped_and_judged_as_in_hyper_cleaning(easy):
     oracle = fit(easy.lower_set.pixels[~wrong], easy.lower_set.labels[~wrong], C)
     right = class_scores(oracle, easy.test_set.pixels).argmax(0) == easy.test_set.labels
     assert perfect["test_accuracy"] == right.double().mean()
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda data: out_of_sample(*data, folds=1), "folds must be 2 to 600, the number of images, got 1"),
-        (lambda data: out_of_sample(*data, folds=601), "folds must be 2 to 600, the number of images, got 601"),
-        (lambda data: trimmed(*data, fraction=1.0), r"fraction .* must lie in \[0, 1\), got 1.0"),
-    ],
-)
-def test_invalid_folds_and_fractions_raise(easy, call, message):
-    with pytest.raises(ValueError, match=message):
-        call(easy.data)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ pytest.importorskip("distributed")
 def test_sweep_survives_kills(tmp_path):
     """A dozen kills of workers, scheduler and command; `python benchmarks/kills.py` does a hundred."""
     killed, again = kills.kill_in_sweeps(tmp_path, kills=12, seeds=3)
-    assert killed == {"scheduler": 3, "worker": 3, "helper": 3, "command": 3}
+    assert killed == {"scheduler": 3, "worker 1": 3, "worker 2": 3, "command": 3}
     assert again < 1  # a kill costs the second since the last checkpoint, not the run
 
 

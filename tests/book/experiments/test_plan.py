@@ -79,10 +79,6 @@ def test_the_seed_of_the_run_is_that_of_the_data(write):
     first, second = sweep(write(), "full", ["main"], ["SOBA"])
     assert not first.make_problem().A.equal(second.make_problem().A)
     assert first.make_problem() is first.make_problem()  # data are loaded once
-    fixed = sweep(
-        write(("options = { noise = 0.5 }", "options = { noise = 0.5, seed = 9 }")), "full", ["main"], ["SOBA"]
-    )
-    assert fixed[0].make_problem().A.equal(fixed[1].make_problem().A)
 
 
 def test_paper_settings_of_fdehbo():
@@ -192,13 +188,6 @@ def test_nothing_is_decided_before_all_trials_are_stored(ruled, tmp_path, capsys
     printed = capsys.readouterr().out
     assert "tuned: what to run is decided by trials: 16 of 16" in printed
     assert "pilot: 16 of 16 runs are not stored" in printed
-
-
-def test_groups_and_labels_of_a_command_are_checked(ruled):
-    with pytest.raises(ValueError, match="unknown group of ruled, size full, 'tune'; known are"):
-        reproduce_in_order(ruled, ["tune"])
-    with pytest.raises(ValueError, match=r"no run of ruled has the label \['Sova'\]; known are SOBA, FMBO"):
-        reproduce_in_order(ruled, ["tuned"], ["Sova"])
 
 
 def test_runs_of_adds_ends_and_errors_in_the_order_of_the_file(ruled, tmp_path):

@@ -95,10 +95,14 @@ def test_interrupted_run_resumes_to_the_same_history(small, folder, monkeypatch)
         with pytest.raises(KeyboardInterrupt):
             reproduce([run], folder, progress=False)
     assert not run.is_stored(folder)
-    assert any(".ckpt" in name for name in left_in_scratch(folder))
-    assert reproduce([run], folder, progress=False) == [run]  # the lock went with the one who was interrupted
-    assert run.stored_in(folder).history == perform(run).history
-    assert left_in_scratch(folder) == []
+    (checkpoint,) = folder.rglob("*.ckpt")
+    copy = folder / "another" / checkpoint.relative_to(folder)
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(checkpoint.read_bytes()[:-1])  # damaged, so that the run starts anew
+    for place in (folder, folder / "another"):
+        assert reproduce([run], place, progress=False) == [run]  # the lock went with the one who was interrupted
+        assert run.stored_in(place).history == perform(run).history
+        assert left_in_scratch(place) == []
 
 
 def test_finished_runs_of_a_killed_command_are_collected(small, folder, monkeypatch):

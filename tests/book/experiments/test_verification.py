@@ -23,12 +23,7 @@ def test_stored_rows_that_the_code_gives_agree(run, folder):
     assert verify(run, folder, rows=3) == Comparison(3)
     assert verify(run, folder, rows=99) == Comparison(4)  # it has no more
     assert verify_all([run], folder, rows=2, jobs=40) == [Comparison(2)]
-
-
-def test_run_that_is_not_stored_is_told(run, folder):
-    rows, told = verify(run, folder / "elsewhere")
-    assert rows == 0
-    assert told.startswith("main/SOBA_0 is not stored in")
+    assert verify(run, folder / "elsewhere").mismatch.startswith("main/SOBA_0 is not stored in")
 
 
 def test_other_code_is_seen(run, folder, monkeypatch):
