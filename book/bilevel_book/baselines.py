@@ -62,12 +62,10 @@ def losses(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
     return -log_likelihoods(w, pixels, labels)
 
 
-def out_of_sample(pixels: Tensor, labels: Tensor, C: float, folds: int = FOLDS) -> Tensor:
-    """The loss of each image for the classifier of the other folds; fold k has the images k, k + folds, ..."""
-    if not 2 <= folds <= len(labels):
-        raise ValueError(f"folds must be 2 to {len(labels)}, the number of images, got {folds}")
-    scores, fold, start = torch.empty_like(pixels[:, 0]), torch.arange(len(labels)) % folds, None
-    for k in range(folds):
+def out_of_sample(pixels: Tensor, labels: Tensor, C: float) -> Tensor:
+    """The loss of each image for the classifier of the other folds; fold k has the images k, k + FOLDS, ..."""
+    scores, fold, start = torch.empty_like(pixels[:, 0]), torch.arange(len(labels)) % FOLDS, None
+    for k in range(FOLDS):
         out = fold == k
         start = fit(pixels[~out], labels[~out], C, start)  # sooner there from the last one; the minimiser is the same
         scores[out] = losses(start, pixels[out], labels[out])
@@ -79,8 +77,6 @@ def trimmed(pixels: Tensor, labels: Tensor, C: float, fraction: float, rounds: i
 
     With no round it is the loss in sample.
     """
-    if not 0 <= fraction < 1:
-        raise ValueError(f"fraction is the part that is dropped and must lie in [0, 1), got {fraction}")
     w = fit(pixels, labels, C)
     for _ in range(rounds):
         keep = kept(losses(w, pixels, labels), round(fraction * len(labels)))

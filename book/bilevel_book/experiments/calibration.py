@@ -16,7 +16,7 @@ import torch
 from tqdm.auto import tqdm
 
 from bilevel_book.experiments.environment import environment, one_thread
-from bilevel_book.experiments.files import calibration_file, load
+from bilevel_book.experiments.files import CALIBRATION, load
 from bilevel_book.experiments.plan import FULL, Plan, Run
 from bilevel_book.paths import experiment_file
 from bilevel_book.verdicts.selection import at_trial
@@ -35,7 +35,7 @@ def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int 
     stays: a name that came later has the cost of its method; methods that came later are measured beside the old ones,
     and their costs are scaled by the median of old / now, as if they had been there.
     """
-    file, path = load(experiment), calibration_file(experiment_file(experiment))
+    file, path = load(experiment), experiment_file(experiment).with_suffix(CALIBRATION)
     kinds: dict[str, str] = {}
     runs: dict[str, Run] = {}
     plan = Plan(file, size)
@@ -60,11 +60,9 @@ def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int 
 
 
 def _quartiles(timers: dict[str, Callable[[], float]], rounds: int, progress: bool) -> dict[str, np.ndarray]:
+    bar = tqdm(range(rounds + 1), unit="round", disable=not progress)
     with one_thread():
-        rows = [
-            {kind: timer() for kind, timer in timers.items()}
-            for _ in tqdm(range(rounds + 1), unit="round", disable=not progress)
-        ][1:]  # the first warms up
+        rows = [{kind: timer() for kind, timer in timers.items()} for _ in bar][1:]  # the first warms up
     return {kind: np.quantile([row[kind] for row in rows], list(QUARTILES.values())) for kind in timers}
 
 

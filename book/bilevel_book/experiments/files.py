@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from bilevel_book.experiments.checking import at, check_options, find, known, typed
@@ -19,6 +18,7 @@ from bilevel_core.schedules import Power, Steps
 from bilevel_core.solvers import Solver
 
 RULES = ("wider boxes", "best trial")
+CALIBRATION = ".calibration.json"  # how the name of the file of costs ends
 GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)  # the name of a file in the folder of results
 
 
@@ -102,15 +102,10 @@ def load(experiment: str | os.PathLike[str]) -> Experiment:
     Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
     """
     path = experiment_file(experiment)
-    costs = calibration_file(path)
+    costs = path.with_suffix(CALIBRATION)
     with at(path.name):
         text, calibration = path.read_text(encoding="utf-8"), costs.read_text() if costs.exists() else "{}"
         return _decode(experiment_name(path), text, calibration)
-
-
-def calibration_file(path: Path) -> Path:
-    """Where the costs of the methods of an experiment are kept: beside its file."""
-    return path.with_suffix(".calibration.json")
 
 
 @lru_cache(maxsize=16)
@@ -123,9 +118,7 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
     with at("options"):
         check_options(options, owner)
     ruled = {table: content.pop(table) for table in [*content] if "rule" in typed(table, content[table], dict)}
-    tables = {
-        table: {label: _method(content, table, label, owner) for label in entries} for table, entries in content.items()
-    }
+    tables = {table: {label: _method(content, table, label, owner) for label in content[table]} for table in content}
     rules: dict[str, Rule] = {}
     stand_ins = dict(tables)  # what a rule will decide has the labels and the solvers of the table that it starts from
     for table, entry in ruled.items():

@@ -49,8 +49,12 @@ def reproduce(
     """
     results = results.resolve()
     collect(runs, results)
-    if not replace:
-        _refuse_other_settings(runs, results)
+    other = [run for run in runs if run.stored_in(results) and not run.is_stored(results)]
+    if other and not replace:
+        raise ValueError(
+            f"{len(other)} of {len(runs)} runs are stored in {results} with other settings or with damaged rows, the "
+            f"first is {other[0].name}: give --replace to do them again, or another folder with --results"
+        )
     waiting, done = [run for run in runs if not run.is_stored(results)], list[Run]()
     with tqdm(total=len(runs), initial=len(runs) - len(waiting), unit="run", disable=not progress, smoothing=0) as bar:
         try:
@@ -94,15 +98,6 @@ def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None =
     return [done, total]
 
 
-def _refuse_other_settings(runs: list[Run], results: Path) -> None:
-    other = [run for run in runs if run.stored_in(results) and not run.is_stored(results)]
-    if other:
-        raise ValueError(
-            f"{len(other)} of {len(runs)} runs are stored in {results} with other settings or with damaged rows, the "
-            f"first is {other[0].name}: give --replace to do them again, or another folder with --results"
-        )
-
-
 def _performed(runs: list[Run], results: Path, jobs: int, dask: str | None) -> Iterator[tuple[Run, StoredRun]]:
     """Do the runs that nobody else is at, side by side."""
     ending = {"initializer": exit_with_parent, "initargs": (os.getpid(),)}
@@ -118,14 +113,12 @@ def _dask_workers(address: str) -> Iterator[None]:
     try:
         from distributed import Client, KilledWorker  # not sooner: Dask is an extra
     except ImportError as error:
-        raise ImportError('--dask needs Dask: python -m pip install "bilevel-core[cluster]"') from error
+        raise ImportError('--dask needs Dask: python -m pip install "bilevel-book[cluster]"') from error
     try:
         with Client(address), joblib.parallel_config("dask"):
             yield
     except CancelledError as error:
-        raise OSError(
-            f"the scheduler at {address} is gone; start one, and the same command goes on from here"
-        ) from error
+        raise OSError(f"the scheduler at {address} is gone; start one, and the same command goes on here") from error
     except KilledWorker as error:
         raise BrokenExecutor(f"every worker that took up a run died, perhaps for lack of memory: {error}") from error
 

@@ -27,7 +27,7 @@ def test_lost_scheduler_ends_the_command_and_loses_no_run(tmp_path, monkeypatch)
         kill = iter([lambda: cluster.kill("scheduler")])
         place = "bilevel_book.experiments.running.write_atomically"
         monkeypatch.setattr(place, lambda *given: (write_atomically(*given), next(kill, int)()))
-        with pytest.raises(OSError, match=r"the scheduler at tcp://.* is gone; .* the same command goes on from here"):
+        with pytest.raises(OSError, match=r"the scheduler at tcp://.* is gone; .* the same command goes on here"):
             reproduce(runs, tmp_path / "results", dask=cluster.address, progress=False)
     done = [run for run in runs if run.is_stored(tmp_path / "results")]
     assert done
@@ -37,4 +37,4 @@ def test_lost_scheduler_ends_the_command_and_loses_no_run(tmp_path, monkeypatch)
 def test_without_dask_the_command_says_what_to_install(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["reproduce", small, "--results", str(tmp_path / "results"), "--dask", "tcp://127.0.0.1:9"]) == 2
-    assert 'pip install "bilevel-core[cluster]"' in capsys.readouterr().err
+    assert 'pip install "bilevel-book[cluster]"' in capsys.readouterr().err
