@@ -7,10 +7,8 @@ import yaml
 RECIPES = Path(__file__).resolve().parents[2] / "book" / "cluster"
 # What dask-jobqueue 0.9.0 knows of a Slurm job; it ignores what else stands in the file.
 KNOWN = {
-    "name", "cores", "memory", "processes", "python", "interface", "death-timeout", "local-directory",
-    "shared-temp-directory", "worker-command", "worker-extra-args", "shebang", "queue", "account", "walltime",
-    "job-script-prologue", "job-cpu", "job-mem", "job-extra-directives", "job-directives-skip", "log-directory",
-    "scheduler-options",
+    "name", "cores", "memory", "processes", "python", "interface", "death-timeout", "local-directory", "queue",
+    "account", "worker-extra-args", "walltime", "job-script-prologue", "job-extra-directives", "log-directory",
 }  # fmt: skip
 
 

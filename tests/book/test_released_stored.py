@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.figures.released import by_switch, clock
+from bilevel_book.figures.released import by_switch
 from bilevel_book.released.stored import HALF, RENOISED, at_the_published_step, readings
 from bilevel_book.verdicts.paired import against
 from bilevel_book.verdicts.student import quantile
@@ -53,11 +53,3 @@ def test_line_for_each_switch_has_its_interval_and_its_word():
     assert [text.get_text() for text in panel.get_yticklabels()] == list(judged.index)
     assert [text.get_text() for text in panel.texts] == ["worse", "better", "alike", "undecided"]
     assert [text.get_text() for text in other.texts] == ["worse"]
-
-
-def test_evaluation_is_paid_for_at_every_step():
-    losses = pd.DataFrame({0: [3.0, 1.0], 1: [5.0, 2.0]}, index=[1, 10])
-    (panel,) = clock({"MRBO": losses}, {"MRBO": 0.5}, evaluation=2.0).axes
-    (line,) = panel.lines
-    assert line.get_xdata() == pytest.approx([2.5, 25.0])
-    assert line.get_ydata() == pytest.approx([4.0, 1.5])

@@ -90,17 +90,6 @@ def test_later_methods_are_scaled_to_the_first_calibration(write, timed, clock):
     assert medians["main.SOBA, larger y"] == pytest.approx(0.1)
 
 
-def test_group_without_momentum_has_its_own_price(write, clock, monkeypatch):
-    path = write(TIME, ("settings = { alpha = 0.3 }", "settings = { eta = 1.0 }"))
-    monkeypatch.setattr(calibration, "_steps", lambda run: calibration._timer(lambda: 0))
-    cost = {True: [0.1] * 3, False: [0.3] * 3}
-    monkeypatch.setattr(calibration, "_quartiles", lambda timers, *_: {kind: cost["eta" in kind] for kind in timers})
-    calibrate(path, rounds=3, progress=False)
-    medians = {name: cost["median"] for name, cost in load(path).calibration["steps"].items()}
-    assert medians["main.FdeHBO, delta 1, eta 1.0"] == 0.1
-    assert medians["main.FdeHBO, delta 1"] == 0.3
-
-
 def test_calibration_says_with_what_it_was_done(small):
     stored = json.loads(calibrate(small, rounds=2, progress=False).read_text())
     assert all(0 < cost["q1"] <= cost["median"] <= cost["q3"] for cost in stored["steps"].values())

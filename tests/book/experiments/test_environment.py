@@ -50,8 +50,3 @@ def test_commit_is_that_of_the_checkout(checkout, tmp_path):
     assert commit_now() == head
     (tmp_path / "core" / "__init__.py").write_text("second")
     assert commit_now() == f"{head}-dirty"
-
-
-def test_commit_is_none_without_git(monkeypatch):
-    monkeypatch.setenv("PATH", "")
-    assert commit_now() is None

@@ -59,10 +59,9 @@ def test_invalid_value_raises_before_any_run(write):
 
 
 def test_two_runs_of_one_name_raise(write):
+    path = write(('"FdeHBO, delta 1"]\n', '"FdeHBO "]\n'), ('only = ["FdeHBO, delta 1"]', 'only = ["SOBA"]'))
     with pytest.raises(ValueError, match="2 runs of small have the name main/FdeHBO_0"):
-        sweep(
-            write(('"FdeHBO, delta 1"]\n', '"FdeHBO "]\n'), ('only = ["FdeHBO, delta 1"]', 'only = ["SOBA"]')), "full"
-        )
+        sweep(path, "full")
 
 
 def test_problems_and_solvers_of_users_are_found(write):

@@ -75,12 +75,6 @@ def test_two_processes_give_the_tables_of_one(small, folder):
     assert tables(folder / "one") == tables(folder / "two")
 
 
-def test_one_run_starts_no_process(tmp_path, folder):
-    (run, *_) = kills.sweep(tmp_path / "trace", seeds=1, pause=0.0)
-    reproduce([run], folder, jobs=999, progress=False)
-    assert [path.name for path in (tmp_path / "trace").iterdir()] == [str(os.getpid())]
-
-
 def test_interrupted_run_resumes_to_the_same_history(small, folder, monkeypatch):
     (run,) = sweep(small, "smoke", labels=["SOBA"])
     steps = iter(range(13))
