@@ -51,7 +51,7 @@ notebooks: $(SETUP)
 student instructor slides: $(SETUP)
 	$(RUN) book/tools.py $@
 
-# Every page and the whole book, printed by Chromium into _build/html/pdf; the pages then offer them.
+# Every page and the whole book, printed by Chromium into _build/html/pdf.
 pdf: $(BOOK)
 	$(RUN) book/tools.py pdf
 
@@ -70,9 +70,9 @@ bench: $(SETUP)
 	$(RUN) benchmarks/rejected.py
 	$(RUN) benchmarks/memory.py
 
-# Wheel and source distribution, tried in an empty environment of each Python; the book in its folder beside other
-# versions. make release PYTHONS="/path/to/python3.12 ..." chooses; those that are not found are named.
-release: $(BOOK)
+# Wheel and source distribution, tried in an empty environment of each Python.
+# make release PYTHONS="/path/to/python3.12 ..." chooses; those that are not found are named.
+release: $(SETUP)
 	$(PIP) -r book/workshop/requirements.txt
 	$(RUN) book/tools.py release $(PYTHONS)
 

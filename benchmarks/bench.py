@@ -24,11 +24,9 @@ PARTS = {  # what measures it, and how often
     "cleaning": (steps.on_cleaning, 9),
     "hypergradient": (against_peers.hypergradients, 7),
     "reverse": (against_peers.unrolled, 5),
-    "layers": (overheads.layers, 25),
     "processes": (overheads.processes, 3),
     "checkpoint": (overheads.checkpoints, 5),
     "run": (overheads.runner, 9),
-    "frame": (overheads.frame, 9),
 }
 
 

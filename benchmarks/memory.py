@@ -135,8 +135,8 @@ def main() -> None:
     torch.set_num_threads(1)
     # Blocks of 64 kB and more go back to the system when they are freed: what glibc keeps for later is not counted.
     ctypes.CDLL("libc.so.6").mallopt(-3, 2**16)
-    for name, table in {"precision": by_precision(), "memory": by_size(), "activations": by_batch()}.items():
-        keep(pd.DataFrame(table), name, machine())
+    tables = {"precision": by_precision(), "memory": by_size(), "activations": by_batch()}
+    keep({name: pd.DataFrame(rows) for name, rows in tables.items()}, "memory", machine())
 
 
 if __name__ == "__main__":

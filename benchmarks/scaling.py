@@ -113,8 +113,7 @@ def main() -> None:
     torch.set_num_threads(1)
     table = pd.DataFrame(measured())
     print(slopes(table).to_string(index=False, float_format="%.2f"))
-    keep(table, "scaling", machine())
-    keep(slopes(table), "slopes", machine())
+    keep({"scaling": table, "slopes": slopes(table)}, "scaling", machine())
 
 
 if __name__ == "__main__":

@@ -66,10 +66,11 @@ def number(value: float) -> str:
 
 def store(rows: Iterable[Row], name: str, about: dict[str, Any]) -> None:
     flat = ({"met": row.met} | asdict(row) for row in rows)
-    keep(pd.DataFrame([row | row.pop("work") for row in flat]), name, about)
+    keep({name: pd.DataFrame([row | row.pop("work") for row in flat])}, name, about)
 
 
-def keep(table: pd.DataFrame, name: str, about: dict[str, Any]) -> None:
-    """NAME.csv, and NAME.json that says where and how it was measured, in results/cost."""
-    write_atomically(FOLDER / f"{name}.csv", table.to_csv(index=False, float_format="%.4g").encode())
+def keep(tables: dict[str, pd.DataFrame], name: str, about: dict[str, Any]) -> None:
+    """Tables in results/cost, each by its name, and NAME.json that says where and how they were measured."""
+    for its_name, table in tables.items():
+        write_atomically(FOLDER / f"{its_name}.csv", table.to_csv(index=False, float_format="%.4g").encode())
     write_atomically(FOLDER / f"{name}.json", (json.dumps(about, indent=1) + "\n").encode())

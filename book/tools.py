@@ -1,16 +1,14 @@
 """The workshop of the book.
 
 python book/tools.py address                writes the first cell of every chapter, with the address in _config.yml
-python book/tools.py cover                  draws the cover, and the picture of README.md
+python book/tools.py cover                  draws the cover
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
 python book/tools.py student                writes the chapters without solutions into _build/student
 python book/tools.py instructor             executes the solutions of homework into _build/instructor
 python book/tools.py slides                 makes slides of two chapters in _build/slides
 python book/tools.py pdf                    prints the built pages into _build/html/pdf
-python book/tools.py licences               writes LICENCES.md: what is shipped and what is pinned, with its licence
 python book/tools.py release [PYTHON ...]   builds both distributions and tries the wheel with each Python
-python book/tools.py site NAME [FOLDER]     puts the built book beside its other versions: NAME is dev, or as 1.0 is
 """
 
 import os
@@ -32,7 +30,6 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def cover() -> None:
-    from bilevel_book import readme
     from bilevel_book.figures import cover
     from bilevel_book.walk import walk
     from bilevel_core import FdeHBO
@@ -40,8 +37,6 @@ def cover() -> None:
 
     problem, solver = Valley(), FdeHBO(alpha=0.01, beta=0.5, lam=0.5, eta=0.5, delta=0.05, r_v=3.0)
     cover(problem, walk(problem, solver, 60)).savefig(ROOT / "book" / "_static" / "cover.png", dpi=160)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    write_atomically(ROOT / "book" / "_static" / "readme.svg", readme.picture(readme.solved(text)))
 
 
 def notebooks(*names: str) -> None:
@@ -166,7 +161,7 @@ def lab(*options: str) -> None:
 if __name__ == "__main__":
     commands = {"address": write_address, "cover": cover, "lab": lab, "notebooks": notebooks}
     # Each by the module of its name, see book/workshop.
-    made = ("instructor", "licences", "pdf", "release", "site", "slides", "student")
+    made = ("instructor", "pdf", "release", "slides", "student")
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
     name, *options = sys.argv[1:]

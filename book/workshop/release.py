@@ -14,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from workshop import ROOT
-from workshop.site import site
 
 DIST, HOMES = ROOT / "_build" / "dist", ROOT / "_build" / "release"
 PYTHONS = ("python3.11", "python3.12", "python3.13")  # as in .github/workflows/ci.yml
@@ -32,11 +31,9 @@ sys.exit(failed or not tried)
 
 
 def release(*pythons: str) -> None:
-    """Build, check, try with each Python, and put the built book into its folder."""
+    """Build, check, and try with each Python."""
     build()
     absent = [name for name in pythons or PYTHONS if not tried(name)]
-    (wheel,) = DIST.glob("*.whl")
-    site(".".join(wheel.name.split("-")[1].split(".")[:2]))
     print(f"In {DIST}: {', '.join(sorted(path.name for path in DIST.iterdir()))}")
     if absent:
         print(f"Not tried, since they are not on this machine: {', '.join(absent)}")

@@ -5,13 +5,10 @@ import math
 import pandas as pd
 import pytest
 import torch
-from torch import nn
 
 import memory
-import overheads
 import peers
 import scaling
-from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core.directions import finite_difference
 from bilevel_core.problems import Quadratic
 
@@ -22,12 +19,6 @@ def test_hypertorch_stand_in_gives_the_hypergradient():
     x = problem.x0
     found = peers.hypertorch_cg(problem, x, problem.y_star(x), problem.full(), 1e-12, 0)
     torch.testing.assert_close(found, problem.hypergradient(x), rtol=1e-10, atol=1e-12)
-
-
-def test_plain_lenet_is_the_network_of_the_problem():
-    ours, usual = overheads.seeded(lambda: nn.Sequential(*lenet())), overheads.seeded(overheads.plain_lenet)
-    images = torch.rand(3, 1, 32, 32)
-    torch.testing.assert_close(ours(images), usual(images))
 
 
 @pytest.mark.slow

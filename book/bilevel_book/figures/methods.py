@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_objective
-from bilevel_book.style import BLUE, GREEN, METHODS, RED, house_style, panels
+from bilevel_book.style import BLUE, METHODS, RED, house_style, panels
 from bilevel_core.problems import Valley
 
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
@@ -87,24 +86,3 @@ def position(run: Run, calls: int) -> float:
     """x at the last step that was paid for."""
     made, x = run
     return x[np.searchsorted(made, calls, side="right") - 1]
-
-
-def towards_the_answer(histories: dict[str, list[pd.DataFrame]], answer: float) -> Figure:
-    """The ridge penalty along runs of each method, and the one that is best."""
-    with house_style():
-        figure, axes = panels(width=7, height=3)
-        for name, runs in histories.items():
-            for history in runs:
-                axes.plot(history.step, history.penalty, color=METHODS[name].color, linewidth=1.2)
-        axes.axhline(answer, color=GREEN, linestyle="--")
-        words = {"va": "center", "xytext": (6, 0), "textcoords": "offset points", "annotation_clip": False}
-        end = history.step.iloc[-1]
-        for text, height, colour in (
-            (f"the best, {answer:.2f}", answer, GREEN),
-            ("the control", 1.0, METHODS["alternating"].color),
-        ):
-            axes.annotate(text, (end, height), color=colour, **words)
-        axes.annotate("FdeHBO,\nfive seeds", (0.16 * end, answer + 0.13), color=METHODS["FdeHBO"].color)
-        axes.set(xlabel="steps", ylabel="ridge penalty", xlim=(0, end), ylim=(0.55, 1.08))
-        axes.set_title("FdeHBO finds the best penalty, the control never moves")
-        return figure
