@@ -14,6 +14,7 @@ from bilevel_core.problems import Quadratic
 from clock import fresh_side_by_side, side_by_side
 from table import Row
 
+
 def processes(rounds: int) -> Iterator[Row]:
     """CPU seconds and peak memory of a new Python, above one that does `import torch` and nothing else."""
     help_page = "import runpy, sys; sys.argv = ['', '--help']; runpy.run_module('bilevel_book', alter_sys=True)"

@@ -2,9 +2,9 @@
 
     quiz("01")
 
-They stand in quizzes/01.toml. A text may hold maths, $\\Phi(x)$, and `code`. Exactly one answer of a question is right:
+They stand in quizzes.toml. A text may hold maths, $\\Phi(x)$, and `code`. Exactly one answer of a question is right:
 
-    [[question]]
+    [[01]]
     ask = "Which problem is solved first?"
     answers = [
       { text = "The lower one.", right = true, why = "The upper level sees only its answer." },
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-QUIZZES = HERE / "quizzes"
+QUIZZES = HERE / "quizzes.toml"
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Quiz:
         )
 
 
-def quiz(chapter: str, folder: Path = QUIZZES) -> Quiz:
+def quiz(chapter: str, file: Path = QUIZZES) -> Quiz:
     """The quiz of a chapter, by its two digits."""
-    rows = tomllib.loads((folder / f"{chapter}.toml").read_text(encoding="utf-8"))["question"]
-    return Quiz(chapter, tuple(_question(row, f"{chapter}.toml, question {k}") for k, row in enumerate(rows, 1)))
+    rows = tomllib.loads(file.read_text(encoding="utf-8"))[chapter]
+    return Quiz(chapter, tuple(_question(row, f"Chapter {chapter}, question {k}") for k, row in enumerate(rows, 1)))
 
 
 def _question(row: dict[str, Any], where: str) -> Question:

@@ -6,7 +6,7 @@ around a figure name hues, never "black", "white" or "darker". `METHODS` is the 
 a label such as "FdeHBO, tuned" is a variant and has its method's colour and mark, with a dash that no method has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -86,17 +86,12 @@ STYLE = {
 
 
 @contextmanager
-def house_style():
-    """`with house_style(): ...` for plots that are made in a notebook."""
+def panels(rows: int = 1, width: float = 5.4, height: float = 3.4, **options: Any) -> Iterator[tuple[Figure, Any]]:
+    """`with panels(2) as (figure, (above, below)): ...`, stacked axes; the figure only shows when it is returned."""
     with mpl.rc_context(STYLE):
-        yield
-
-
-def panels(rows: int = 1, width: float = 5.4, height: float = 3.4, **options: Any) -> tuple[Figure, Any]:
-    """A figure with stacked axes that only shows when it is returned."""
-    figure, axes = plt.subplots(rows, 1, figsize=(width, height), **options)
-    plt.close(figure)  # or the notebook would show it a second time
-    return figure, axes
+        figure, axes = plt.subplots(rows, 1, figsize=(width, height), **options)
+        plt.close(figure)  # or the notebook would show it a second time
+        yield figure, axes
 
 
 def name_lines(axes: Axes, size: float = 9) -> None:

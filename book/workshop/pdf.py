@@ -1,7 +1,4 @@
-"""The built pages as PDF, by Chromium's print: each page alone, and the whole book with its table of contents.
-
-A page whose PDF was made offers it where it offered to print.
-"""
+"""The built pages as PDF, by Chromium's print: each page alone, and the whole book with its table of contents."""
 
 import re
 import sys
@@ -17,9 +14,6 @@ from workshop import ROOT
 
 HTML = ROOT / "_build" / "html"
 TARGET = HTML / "pdf"
-PRINT = re.compile(
-    r'<button onclick="window\.print\(\)"(?P<rest>[^>]*)title="Print to PDF"(?P<more>.*?)</button>', re.S
-)
 FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
 
 
@@ -28,7 +22,7 @@ def pdf(*names: str) -> None:
     if (chromium := browser()) is None:
         sys.exit("No Chromium on this machine: install Debian's package chromium.")
     TARGET.mkdir(exist_ok=True)
-    made, whole = [], TARGET / "book.pdf"
+    made = []
     with sync_playwright() as playwright:
         tab = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]).new_page()
         tab.set_default_timeout(0)  # a page of formulas takes minutes where the machine is busy
@@ -36,9 +30,8 @@ def pdf(*names: str) -> None:
             if not names or page.name.startswith(names):
                 print(f"{page.stem} ...", flush=True)
                 made.append((printed(tab, page), tab.title().partition(" — ")[0]))
-                offer(page, whole if len(made) == 1 and not names else made[-1][0])  # the front page stands for all
     if not names:
-        joined(made, whole)
+        joined(made, TARGET / "book.pdf")
     print(f"Open {TARGET}")
 
 
@@ -74,10 +67,3 @@ def joined(parts: list[tuple[Path, str]], target: Path) -> Path:
         whole.append(path, outline_item=title, import_outline=False)
     whole.write(target)
     return target
-
-
-def offer(page: Path, file: Path) -> None:
-    """Put a link to the file in the place of the button that prints."""
-    href = f'<a href="../{"../" * (len(page.relative_to(HTML).parts) - 2)}pdf/{file.name}"'
-    link = rf'{href}\g<rest>title="Download as PDF"\g<more></a>'
-    page.write_text(PRINT.sub(link, page.read_text(encoding="utf-8"), count=1), encoding="utf-8")

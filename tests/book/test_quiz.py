@@ -7,7 +7,7 @@ import pytest
 from bilevel_book.quiz import quiz
 
 GOOD = """
-[[question]]
+[[01]]
 ask = "Which is `f`, if $a<b$?"
 answers = [
   { text = "This: $y^*$.", right = true, why = "Since $\\\\mu>0$." },
@@ -17,8 +17,9 @@ answers = [
 
 
 def quiz_of(text, tmp_path):
-    (tmp_path / "01.toml").write_text(text)
-    return quiz("01", folder=tmp_path)
+    file = tmp_path / "quizzes.toml"
+    file.write_text(text)
+    return quiz("01", file)
 
 
 def test_quiz_has_radio_buttons_in_the_order_of_their_words(tmp_path):
@@ -41,8 +42,8 @@ def test_maths_and_code_are_marked_and_the_rest_escaped(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("right = true, ", "", "01.toml, question 1 has 2 answers, 0 of them right; give two or more, one right"),
-        ("$y^*$", "$y^*", "01.toml, question 1: a \\$ or a ` opens that nothing closes"),
+        ("right = true, ", "", "Chapter 01, question 1 has 2 answers, 0 of them right; give two or more, one right"),
+        ("$y^*$", "$y^*", "Chapter 01, question 1: a \\$ or a ` opens that nothing closes"),
     ],
 )
 def test_invalid_file_raises(tmp_path, before, after, message):

@@ -6,9 +6,7 @@ takes numbers and returns a figure; nothing is computed by a method while drawin
 
 from bilevel_book.figures.methods import family_tree, position, race
 from bilevel_book.figures.valley import cover, errors_of, landscape, slice_of_lower, step_by_step, two_paths
-from bilevel_book.style import house_style, panels
 
 __all__ = [
-    "cover", "errors_of", "family_tree", "house_style", "landscape", "panels", "position", "race", "slice_of_lower",
-    "step_by_step", "two_paths",
+    "cover", "errors_of", "family_tree", "landscape", "position", "race", "slice_of_lower", "step_by_step", "two_paths",
 ]  # fmt: skip

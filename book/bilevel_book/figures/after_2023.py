@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
 from bilevel_book.figures.verdicts import intervals
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, look, name_lines, panels
 from bilevel_book.verdicts.deciding import MARGIN
 
 ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
@@ -16,8 +16,7 @@ ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
 
 def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figure:
     """Paths of (y, v), a row a step, around the point that both look for, and their distances from it."""
-    with house_style():
-        figure, (plane, below) = panels(2, height=6.4, height_ratios=[3, 2])
+    with panels(2, height=6.4, height_ratios=[3, 2]) as (figure, (plane, below)):
         for name, path in walks.items():
             distance = np.hypot(*(path - saddle).T)
             plane.plot(*path.T, **look(name).line, marker=look(name).marker, markersize=3, linewidth=1, label=name)
@@ -36,8 +35,7 @@ def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figu
 
 def slopes_by_calls(curves: dict[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
     """||grad Phi|| of each method after so many oracle calls."""
-    with house_style():
-        figure, axes = panels(width=6.2, height=4.6)
+    with panels(width=6.2, height=4.6) as (figure, axes):
         for name, (calls, slope) in curves.items():
             axes.loglog(calls[1:], slope[1:], **look(name).line, linewidth=1.6, label=name)
         axes.set(xlabel="oracle calls", ylabel="‖∇Φ(x)‖, median", ylim=(5e-3, 4))
@@ -48,8 +46,7 @@ def slopes_by_calls(curves: dict[str, tuple[np.ndarray, np.ndarray]], title: str
 
 def ladder(settings: Sequence[Setting]) -> Figure:
     """For each setting the exponents that are proved, and in grey those that no method can have."""
-    with house_style():
-        figure, axes = panels(height=6.6)
+    with panels(height=6.6) as (figure, axes):
         for row, setting in enumerate(settings):
             by_order = "p" in setting.lower
             lowest = exponent(setting.lower, ORDERS[-1]) if by_order else exponent(setting.lower)
@@ -73,8 +70,7 @@ def ladder(settings: Sequence[Setting]) -> Figure:
 
 def noisy_products(deltas: np.ndarray, errors: dict[str, np.ndarray], best: dict[str, tuple[float, float]]) -> Figure:
     """The error of a product Hv by differences, on the same sample at both points and on two samples."""
-    with house_style():
-        figure, axes = panels(height=3.8)
+    with panels(height=3.8) as (figure, axes):
         for (name, error), colour, line in zip(errors.items(), (PURPLE, ORANGE), ("-", "--"), strict=True):
             axes.loglog(deltas, error, color=colour, linestyle=line, label=name)
             axes.plot(*best[name], "o", color=colour, markersize=8)
@@ -86,9 +82,8 @@ def noisy_products(deltas: np.ndarray, errors: dict[str, np.ndarray], best: dict
 
 def against(tables: dict[str, pd.DataFrame], reference: str, margin: float = MARGIN) -> Figure:
     """For each problem the ratio of every rival's score to that of the reference, with the interval that decides."""
-    with house_style():
-        rows = [len(table) for table in tables.values()]
-        figure, axes = panels(len(tables), height=1.4 + 0.28 * sum(rows), sharex=True, height_ratios=rows)
+    rows = [len(table) for table in tables.values()]
+    with panels(len(tables), height=1.4 + 0.28 * sum(rows), sharex=True, height_ratios=rows) as (figure, axes):
         for panel, (name, table) in zip(axes, tables.items(), strict=True):
             intervals(panel, table, table.rival, margin)
             panel.set_title(name)

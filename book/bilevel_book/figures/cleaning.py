@@ -7,7 +7,7 @@ from matplotlib.patches import Rectangle
 from torch import Tensor
 from torch.nn.functional import pad
 
-from bilevel_book.style import BLACK, BLUE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, RED, panels
 
 COLUMNS, SIDE, PADDING = 6, 28, 20  # of the gallery, in pixels of an image: the padding has room for two lines of words
 
@@ -19,8 +19,7 @@ def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, rows:
     label is wrong, so that the image is rejected rightly, and black where it is right.
     """
     least = weights.sort(stable=True).indices[: rows * COLUMNS]  # stable: equal weights in the order of the data
-    with house_style():
-        figure, (top, bottom) = panels(2, height=0.9 * rows + 3.0, height_ratios=[0.9 * rows + 0.4, 2.0])
+    with panels(2, height=0.9 * rows + 3.0, height_ratios=[0.9 * rows + 0.4, 2.0]) as (figure, (top, bottom)):
         tiles = pad(1 - images[least] / 255, (PADDING, 0, PADDING, 0), value=1.0).unflatten(0, (rows, COLUMNS))
         grid = pad(tiles.transpose(1, 2).flatten(0, 1).flatten(1), (0, PADDING, 0, PADDING), value=1.0)
         top.imshow(grid.numpy(), cmap="gray", vmin=0, vmax=1, interpolation="nearest")

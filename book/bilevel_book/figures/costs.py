@@ -1,6 +1,7 @@
 """What a step costs: over its floor, beside other code, as sizes grow, and what was rejected; Chapter 15."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
@@ -8,15 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, look, name_lines, panels
 
 PASSES = {"features": SKY, "through": BLUE, "head gradients": ORANGE, "head products": RED}
 
 
 def over_floor(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """The ratio of each method to its floor, a panel for each problem; upright marks are goals, hollow ones miss."""
-    with house_style():
-        figure, axes = _panel_for_each(tables)
+    with _panel_for_each(tables) as (figure, axes):
         for ax, (title, table) in zip(axes, tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 _dot(ax, row.value, place, row.case, hollow=row.met == "NO")
@@ -30,8 +30,7 @@ def over_floor(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 def step_and_call(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Milliseconds of a step (dots) and of one of its calls, gradients and products alike (crosses)."""
-    with house_style():
-        figure, axes = _panel_for_each(tables)
+    with _panel_for_each(tables) as (figure, axes):
         for ax, (title, table) in zip(axes, tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 ax.plot([row.each, row.ms], [place, place], color=look(row.case).color, alpha=0.35, linewidth=3)
@@ -45,8 +44,7 @@ def step_and_call(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float, most: float) -> Figure:
     """The floor of a step as stacked passes, each as long as it takes, and the measured step below it."""
-    with house_style():
-        figure, ax = panels(height=2.9)
+    with panels(height=2.9) as (figure, ax):
         left = 0.0
         for name, colour in PASSES.items():
             width = counts[name] * units[name]
@@ -61,9 +59,8 @@ def passes(counts: Mapping[str, float], units: Mapping[str, float], step: float,
 
 def beside_peers(table: pd.DataFrame, title: str) -> Figure:
     """Our time over that of other code, one mark for each problem and peer; left of the line we are faster."""
-    with house_style():
-        peers = list(dict.fromkeys(table.against))
-        figure, ax = panels(height=0.42 * len(peers) + 1.9)
+    peers = list(dict.fromkeys(table.against))
+    with panels(height=0.42 * len(peers) + 1.9) as (figure, ax):
         for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", _COLOURS, strict=False):
             places = [peers.index(peer) for peer in rows.against]
             ax.plot(rows.value, places, mark, color=colour, markersize=8, label=case)
@@ -76,9 +73,8 @@ def beside_peers(table: pd.DataFrame, title: str) -> Figure:
 
 def memory(table: pd.DataFrame) -> Figure:
     """Megabytes at the peak of a step of twenty unrolled steps, by way and problem."""
-    with house_style():
-        ways = list(dict.fromkeys(table.part))
-        figure, ax = panels(height=3.2)
+    ways = list(dict.fromkeys(table.part))
+    with panels(height=3.2) as (figure, ax):
         for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", _COLOURS, strict=False):
             ax.plot(rows.value, [ways.index(way) for way in rows.part], mark, color=colour, markersize=9, label=case)
         _lanes(ax, [way.removeprefix("memory: ") for way in ways], "Graphs that are kept take memory")
@@ -89,8 +85,7 @@ def memory(table: pd.DataFrame) -> Figure:
 
 def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str, label: str, title: str) -> Figure:
     """Time or memory of a step while one quantity grows, a panel for each; the grey line is proportional growth."""
-    with house_style():
-        figure, axes = panels(len(series), height=2.75 * len(series), squeeze=False)
+    with panels(len(series), height=2.75 * len(series), squeeze=False) as (figure, axes):
         axes[0, 0].set_title(title)
         for ax, (quantity, grows) in zip(axes[:, 0], series.items(), strict=True):
             rows = table[table.grows.isin(grows)]
@@ -107,8 +102,7 @@ def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str
 
 def rejected(table: pd.DataFrame) -> Figure:
     """What was tried, over what is used; green where it is faster."""
-    with house_style():
-        figure, ax = panels(height=0.36 * len(table) + 1.3)
+    with panels(height=0.36 * len(table) + 1.3) as (figure, ax):
         for place, row in enumerate(table.itertuples()):
             faster = row.value < 1
             ax.plot([1, row.value], [place, place], color=GREEN if faster else RED, linewidth=5, alpha=0.4)
@@ -122,10 +116,12 @@ def rejected(table: pd.DataFrame) -> Figure:
 _COLOURS = (BLUE, ORANGE, PURPLE)
 
 
-def _panel_for_each(tables: Mapping[str, pd.DataFrame]) -> tuple[Figure, Sequence[Axes]]:
+@contextmanager
+def _panel_for_each(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[Figure, Sequence[Axes]]]:
     """Stacked panels, each as high as its table has rows."""
-    figure, axes = panels(len(tables), height=sum(0.27 * len(table) + 1.1 for table in tables.values()), squeeze=False)
-    return figure, axes[:, 0]
+    height = sum(0.27 * len(table) + 1.1 for table in tables.values())
+    with panels(len(tables), height=height, squeeze=False) as (figure, axes):
+        yield figure, axes[:, 0]
 
 
 def _dot(ax: Axes, value: float, place: int, label: str, hollow: bool = False) -> None:

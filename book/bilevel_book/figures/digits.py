@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.digits import Digits
-from bilevel_book.style import BLACK, BLUE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, RED, panels
 from bilevel_core.solvers import State
 
 COLUMNS, PITCH, SIDE, BAR = 6, (1.18, 1.78), 1.0, 0.08  # of the grid, in sides of a digit
@@ -16,8 +16,7 @@ COLUMNS, PITCH, SIDE, BAR = 6, (1.18, 1.78), 1.0, 0.08  # of the grid, in sides 
 def believed(problem: Digits, path: Sequence[State], t: int, shown: int = 12) -> Figure:
     """The first digits with their labels, each as dark as its weight at time t; below, the mean weights of all."""
     weights = torch.stack([torch.sigmoid(state.x) for state in path])
-    with house_style():
-        figure, (above, below) = panels(2, height=4.6, height_ratios=[3.1, 1.4])
+    with panels(2, height=4.6, height_ratios=[3.1, 1.4]) as (figure, (above, below)):
         for k in range(shown):
             _tile(above, problem, k, weights[t, k].item())
         rows = -(-shown // COLUMNS)
@@ -27,10 +26,8 @@ def believed(problem: Digits, path: Sequence[State], t: int, shown: int = 12) ->
             mean = weights[:, part].mean(1)
             below.plot(mean, color=colour, linestyle=style)
             below.plot(t, mean[t], "o", color=colour, markersize=8)
-            below.annotate(
-                f"labels that are {name}", (len(path) - 1, mean[-1]), xytext=(0, 5), textcoords="offset points",
-                color=colour, ha="right",
-            )  # fmt: skip
+            words = {"textcoords": "offset points", "color": colour, "ha": "right"}
+            below.annotate(f"labels that are {name}", (len(path) - 1, mean[-1]), (0, 5), **words)
         below.set(xlabel="step t", ylabel="mean weight", ylim=(0, 1.15), xlim=(0, len(path) - 0.5))
         return figure
 

@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_valley
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, panels
 from bilevel_core.problems import Valley
 
 COLOURS_OF_TYPES = {"float32": RED, "float64": BLUE}
@@ -16,13 +16,9 @@ Curve = tuple[Sequence[float], Sequence[float]]  # values of delta, and somethin
 
 def two_orders(smooth: Curve, kink: Curve) -> Figure:
     """The error of H v by its order: second where g is smooth, first at a kink of g''."""
-    with house_style():
-        figure, axes = panels(height=3.8)
-        for (deltas, errors), name, colour, marker in (
-            (kink, "g″ has a kink", ORANGE, "s"),
-            (smooth, "smooth g", BLUE, "o"),
-        ):
-            axes.loglog(deltas, errors, marker, color=colour, markersize=5, label=name)
+    with panels(height=3.8) as (figure, axes):
+        axes.loglog(*kink, "s", color=ORANGE, markersize=5, label="g″ has a kink")
+        axes.loglog(*smooth, "o", color=BLUE, markersize=5, label="smooth g")
         (deltas, first), (_, second) = kink, smooth
         deltas = np.asarray(deltas)
         axes.loglog(deltas, first[-1] * (deltas / deltas[-1]), color=ORANGE, linewidth=1)
@@ -38,16 +34,13 @@ def what_rounds(
     deltas: Sequence[float], largest: Sequence[float], typical: Sequence[float], guesses: Mapping[str, Sequence[float]]
 ) -> Figure:
     """The rounding error of H v near the answer, with the guess from the terms of the gradient and from their sum."""
-    with house_style():
-        figure, axes = panels(height=4.0)
+    with panels(height=4.0) as (figure, axes):
         axes.loglog(deltas, guesses["terms"], color=BLACK, linewidth=1.2)
         axes.loglog(deltas, guesses["sum"], color=GREY, linewidth=1.2, linestyle="--")
         axes.loglog(deltas, largest, "o", color=RED, markersize=5, label="largest of 400")
         axes.loglog(deltas, typical, "D", color=ORANGE, markersize=4, label="typical")
-        axes.annotate("ε ω / (2δ)", (deltas[4], guesses["terms"][4]), xytext=(6, 4), textcoords="offset points")
-        axes.annotate(
-            "ε ‖∇g‖ / δ", (deltas[4], guesses["sum"][4]), xytext=(6, 4), textcoords="offset points", color=GREY
-        )
+        axes.annotate("ε ω / (2δ)", (deltas[4], guesses["terms"][4]), (6, 4), textcoords="offset points")
+        axes.annotate("ε ‖∇g‖ / δ", (deltas[4], guesses["sum"][4]), (6, 4), textcoords="offset points", color=GREY)
         axes.set(xlabel="δ", ylabel="rounding error of Hv in float32")
         axes.set_title("The gradient vanishes here, its rounding does not")
         axes.legend(loc="lower left")
@@ -64,8 +57,7 @@ def rounding(
     """
     kind, delta, error = at
     colour = COLOURS_OF_TYPES[kind]
-    with house_style():
-        figure, (above, below) = panels(2, height=6.4, height_ratios=[1, 1])
+    with panels(2, height=6.4, height_ratios=[1, 1]) as (figure, (above, below)):
         u = np.array([-2.0, 2.0])
         above.plot(u, slope * u, color=BLACK, linewidth=1.2, linestyle="--", label="true slope")
         above.plot(*zoom, color=colour, linewidth=1.5, label=f"gradient in {kind}")
@@ -87,8 +79,7 @@ def rounding(
 
 def scaling(curves: Mapping[float, Curve], norm: float, delta: float, error: float) -> Figure:
     """The relative error of H v against delta for several ||v||, and against delta ||v||: one curve."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.2)
+    with panels(2, height=6.2) as (figure, (above, below)):
         for size, (deltas, errors) in curves.items():
             look = {"color": RED, "zorder": 3} if size == norm else {"color": GREY, "linewidth": 1}
             above.loglog(deltas, errors, **look)
@@ -108,8 +99,7 @@ def nearby(
     v: Sequence[float], curves: Mapping[float, Sequence[float]], minima: Mapping[float, tuple[float, float]]
 ) -> Figure:
     """R_delta as a function of v for several delta (0 stands for R), and their minima."""
-    with house_style():
-        figure, axes = panels(height=3.6)
+    with panels(height=3.6) as (figure, axes):
         for (delta, values), colour in zip(curves.items(), (BLACK, BLUE, GREEN, RED), strict=True):
             axes.plot(v, values, color=colour, label=f"δ = {delta:g}" if delta else "R, no difference")
             axes.plot(*minima[delta], "o", color=colour, markersize=7)
@@ -124,8 +114,7 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
     near = torch.linspace(-0.6, 1.1, 200, dtype=torch.float64)
     phi, stop = problem.objective(near), torch.tensor(limit, dtype=torch.float64)
     best = near[phi.argmin()]
-    with house_style():
-        figure, (plane, objective, floor) = panels(3, height=7.6, height_ratios=[2.4, 1.6, 1.8])
+    with panels(3, height=7.6, height_ratios=[2.4, 1.6, 1.8]) as (figure, (plane, objective, floor)):
         draw_valley(plane, problem, label=False)
         plane.plot(x, y, color=RED, marker="o", markersize=3, linewidth=1.2)
         plane.plot(limit, problem.y_star(stop), "o", color=RED, markersize=9)
@@ -139,20 +128,14 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
         objective.set_title(f"There the slope of Φ is {problem.hypergradient(stop):.2g}")
         floor.loglog(*floors, color=BLUE)
         floor.loglog(delta, problem.hypergradient(stop) ** 2, "o", color=RED, markersize=9)
-        floor.set(
-            xlabel="δ",
-            ylabel="floor of |Φ′|²",
-            xlim=(0.02, 4),
-            ylim=(1e-8, 50),
-            title="The floor falls with the fourth power of δ",
-        )
+        floor.set(xlabel="δ", ylabel="floor of |Φ′|²", xlim=(0.02, 4), ylim=(1e-8, 50))
+        floor.set_title("The floor falls with the fourth power of δ")
         return figure
 
 
 def demands(curve: Curve, asked: Mapping[str, float]) -> Figure:
     """What arguments ask for delta, on the curve of what float32 can do."""
-    with house_style():
-        figure, axes = panels(height=4.4)
+    with panels(height=4.4) as (figure, axes):
         axes.loglog(*curve, color=RED)
         deltas, errors = (np.log(np.asarray(part)) for part in curve)
         looks = [(BLACK, "left", (8, 4))] * 3
@@ -160,9 +143,8 @@ def demands(curve: Curve, asked: Mapping[str, float]) -> Figure:
         for (name, delta), (colour, side, shift) in zip(asked.items(), looks, strict=True):
             error = np.exp(np.interp(np.log(delta), deltas, errors))
             axes.plot(delta, error, "o", color=colour, markersize=8, zorder=3)
-            axes.annotate(
-                name, (delta, error), xytext=shift, textcoords="offset points", color=colour, ha=side, fontsize=10
-            )
+            words = {"textcoords": "offset points", "color": colour, "ha": side, "fontsize": 10}
+            axes.annotate(name, (delta, error), shift, **words)
         axes.set(xlabel="δ at T = 10⁵", ylabel="relative error of Hv in float32", xlim=(1e-9, 200), ylim=(1e-6, 5))
         axes.set_title("A smaller δ is not a better one")
         return figure

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import XS, draw_objective
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from bilevel_core.problems import Valley
 
 LOOKS = ((BLUE, "-"), (ORANGE, "--"))
@@ -18,8 +18,7 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
     at = torch.tensor(x, dtype=torch.float64)
     near = torch.tensor([-REACH, REACH], dtype=torch.float64)
     y, phi = problem.y_star(at), problem.objective(at)
-    with house_style():
-        figure, (above, below) = panels(2, height=5.8, sharex=True)
+    with panels(2, height=5.8, sharex=True) as (figure, (above, below)):
         above.plot(XS, problem.y_star(XS), color=BLACK)
         above.plot(x + near, y + sensitivity * near, color=BLUE, linewidth=3)
         above.plot(x, y, "o", color=BLUE, markersize=9)
@@ -28,9 +27,7 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
         above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"The answer moves at dy*/dx = {sensitivity:+.2f}")
         draw_objective(below, problem)
         below.plot(x + near, phi + slope * near, color=RED, linewidth=4.5, label="hypergradient")
-        below.plot(
-            x + near, phi + direct * near, color=ORANGE, linewidth=2.5, linestyle="--", label="direct term alone"
-        )
+        below.plot(x + near, phi + direct * near, "--", color=ORANGE, linewidth=2.5, label="direct term alone")
         below.plot(x, phi, "o", color=RED, markersize=9)
         below.set(ylim=(-0.4, 3.9), title="The slope of Φ, true and direct")
         below.legend(loc="upper right")
@@ -39,8 +36,7 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
 
 def unrolled(errors: dict[str, Sequence[float]], rates: Sequence[float]) -> Figure:
     """Error of the derivative of an unrolled loop against its number of steps, with lines rate^K."""
-    with house_style():
-        figure, axes = panels(height=3.6)
+    with panels(height=3.6) as (figure, axes):
         for (name, error), rate, (colour, style) in zip(errors.items(), rates, LOOKS, strict=True):
             steps = torch.arange(1, len(error) + 1)
             axes.semilogy(steps, error, color=colour, linestyle=style, label=name)

@@ -1,24 +1,26 @@
 """Pictures of the statements of the paper: truth against bound, contraction factors, what a bound is made of."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, panels
 
 LOW, HIGH = 1e-3, 60.0  # the range of the axis of shares
 
 
-def _frame(height: float, left: float, bottom: float) -> tuple[Figure, Axes]:
+@contextmanager
+def _frame(height: float, left: float, bottom: float) -> Iterator[tuple[Figure, Axes]]:
     """Axes at a fixed place, with room for a legend below: frames do not jump, and are drawn faster."""
-    figure, axes = panels(height=height)
-    figure.set_layout_engine("none")
-    axes.set_position((left, bottom, 0.97 - left, 1 - 0.1 / height - bottom))
-    return figure, axes
+    with panels(height=height) as (figure, axes):
+        figure.set_layout_engine("none")
+        axes.set_position((left, bottom, 0.97 - left, 1 - 0.1 / height - bottom))
+        yield figure, axes
 
 
 def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figure:
@@ -34,8 +36,7 @@ def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figu
         if pair:
             bars.append((place + 0.2, 0.38, printed[name], RED if printed[name] > 1 + 1e-8 else ORANGE))
     places, thick, values, colours = zip(*bars, strict=True)
-    with house_style():
-        figure, axes = _frame(6.4, left=0.29, bottom=0.13)
+    with _frame(6.4, left=0.29, bottom=0.13) as (figure, axes):
         axes.axvspan(1, HIGH, color=RED, alpha=0.07, linewidth=0)
         reach = np.clip(values, 1.15 * LOW, HIGH)  # a stub where the share is too small for the axis
         axes.barh(places, reach - LOW, thick, left=LOW, color=colours)
@@ -62,13 +63,8 @@ def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float) -
     `curves` holds the truth, the bound that the proofs use and the printed factor, in this order; `limit` is the
     printed limit on lam in the same units.
     """
-    looks = (
-        {"color": BLUE, "linewidth": 3},
-        {"color": GREEN, "linestyle": "--"},
-        {"color": RED, "linestyle": "-."},
-    )
-    with house_style():
-        figure, axes = _frame(4.4, left=0.12, bottom=0.2)
+    looks = ({"color": BLUE, "linewidth": 3}, {"color": GREEN, "linestyle": "--"}, {"color": RED, "linestyle": "-."})
+    with _frame(4.4, left=0.12, bottom=0.2) as (figure, axes):
         axes.axhspan(-2, 0, color=RED, alpha=0.07, linewidth=0)
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=":")
@@ -86,8 +82,7 @@ def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float) -
 
 def recursion(names: Sequence[str], parts: Mapping[str, Sequence[float]], truth: Sequence[float]) -> Figure:
     """What the bound on each new error is made of, stacked, and the truth as a mark."""
-    with house_style():
-        figure, axes = _frame(3.9, left=0.09, bottom=0.22)
+    with _frame(3.9, left=0.09, bottom=0.22) as (figure, axes):
         left = np.zeros(len(names))
         for (label, values), colour in zip(parts.items(), (SKY, ORANGE, GREEN), strict=True):
             axes.barh(names, values, 0.5, left=left, color=colour, label=label)

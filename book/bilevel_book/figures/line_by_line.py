@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, RED, house_style, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, RED, panels
 from bilevel_core.directions import Directions
 from bilevel_core.problems import Quadratic
 from bilevel_core.solvers import State
@@ -29,8 +29,7 @@ class Iteration(NamedTuple):
 
 def arrows_of_a_step(problem: Quadratic, walk: Sequence[Iteration], t: int) -> Figure:
     """The planes of y, v and x (two dimensions each): path, target, and the three candidates for the next move."""
-    with house_style():
-        figure, planes = panels(3, height=8.6)
+    with panels(3, height=8.6) as (figure, planes):
         targets = {
             "y": [problem.y_star(step.state.x) for step in walk],
             "v": [problem.v_star(step.state.x, step.state.y) for step in walk],
@@ -80,8 +79,7 @@ def _arrow(axes: Axes, start: np.ndarray, move: np.ndarray, colour: str, width: 
 
 def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) -> Figure:
     """|grad Phi| along runs without noise, for several eta: with h_v's own past, and with h_y's."""
-    with house_style():
-        figure, (above, below) = panels(2, height=5.4, sharex=True, sharey=True)
+    with panels(2, height=5.4, sharex=True, sharey=True) as (figure, (above, below)):
         beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
         for axes, runs in ((above, right), (below, wrong)):
             for (eta, norms), colour, style in zip(runs.items(), COLOURS, STYLES, strict=True):
@@ -98,8 +96,7 @@ def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) 
 
 def towards_exact_products(deltas: Sequence[float], distances: Sequence[float]) -> Figure:
     """How far FdeHBO ends from FMBO, over the step of its differences."""
-    with house_style():
-        figure, axes = panels(height=3.6)
+    with panels(height=3.6) as (figure, axes):
         axes.loglog(deltas, distances, "o", color=METHODS["FdeHBO"].color, label="measured")
         line = distances[0] * (np.array(deltas) / deltas[0]) ** 2
         shown = line > 1e-13

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, house_style, panels
+from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, panels
 
 WINDOW = (-1.35, 1.65, -1.75, 0.25)  # of the plane of v: left, right, bottom, top
 STABLE, USED, PRINTED = BLUE, GREEN, RED
@@ -16,8 +16,7 @@ STABLE, USED, PRINTED = BLUE, GREEN, RED
 
 def bowl(H: Tensor, b: Tensor, points: Sequence[Tensor]) -> Figure:
     """Level lines of R, its two axes, and at some points the way down beside the way to v*."""
-    with house_style():
-        figure, axes = panels(height=4.2)
+    with panels(height=4.2) as (figure, axes):
         centre = draw_bowl(axes, H, b)
         values, vectors = torch.linalg.eigh(H)
         for value, vector, name in zip(values, vectors.T, ("μ", "L"), strict=True):
@@ -43,8 +42,7 @@ def iterates(H: Tensor, b: Tensor, path: Tensor, rate: float) -> Figure:
     centre = torch.linalg.solve(H, b)
     error = torch.linalg.vector_norm(path - centre, dim=1)
     error = error / error[0]
-    with house_style():
-        figure, (above, below) = panels(2, height=6.4, height_ratios=[3, 2])
+    with panels(2, height=6.4, height_ratios=[3, 2]) as (figure, (above, below)):
         draw_bowl(above, H, b, filled=False)  # a frame has few colours to spend
         above.plot(*path.T, color=RED, marker="o", markersize=4, linewidth=1.2)
         above.plot(*path[0], "x", color=BLACK, markersize=9, markeredgewidth=2)
@@ -62,8 +60,7 @@ def iterates(H: Tensor, b: Tensor, path: Tensor, rate: float) -> Figure:
 
 def factors(lam: Tensor, measured: Tensor, exact: Tensor, used: Tensor, printed: Tensor, mu: float, L: float) -> Figure:
     """Factors on the squared distance over the step size; `measured` has a row for each tried direction."""
-    with house_style():
-        figure, axes = panels(height=4.6)
+    with panels(height=4.6) as (figure, axes):
         low, high = measured.min(0).values, measured.max(0).values
         axes.fill_between(lam, low, high, color=SKY, alpha=0.35, linewidth=0, label="over all directions")
         axes.plot(lam, exact, color=STABLE, label="exact worst case")
@@ -83,14 +80,12 @@ def factors(lam: Tensor, measured: Tensor, exact: Tensor, used: Tensor, printed:
 
 def tracking(errors: dict[float, Tensor], bound: dict[float, float], stop: int) -> Figure:
     """The distance to a target that moves with constant speed and then stops, for several speeds."""
-    with house_style():
-        figure, axes = panels(height=4.0)
+    with panels(height=4.0) as (figure, axes):
         for (speed, error), colour, style in zip(errors.items(), (BLUE, ORANGE, GREEN), ("-", "--", "-."), strict=True):
             axes.semilogy(error, color=colour, linestyle=style)
             axes.plot([12, stop], [bound[speed]] * 2, color=BLACK, linewidth=1, linestyle=":")
-            axes.text(
-                stop - 1.5, 0.35 * bound[speed], f"speed {speed:g}", color=BLACK, fontsize=10, ha="right", va="center"
-            )
+            words = {"color": BLACK, "fontsize": 10, "ha": "right", "va": "center"}
+            axes.text(stop - 1.5, 0.35 * bound[speed], f"speed {speed:g}", **words)
         axes.axvline(stop, color=BLACK, linewidth=0.8)
         axes.text(stop - 1.5, 3.0, "x stops here", ha="right", fontsize=10)
         axes.plot([], [], color=BLACK, linewidth=1, linestyle=":", label="bound: drift / (1 − ρ)")
@@ -102,15 +97,8 @@ def tracking(errors: dict[float, Tensor], bound: dict[float, float], stop: int) 
 
 def what_products_buy(curves: dict[str, tuple[Sequence[int], Sequence[float]]]) -> Figure:
     """Relative error of v against the products spent so far, for several ways to spend them."""
-    looks = (
-        (PURPLE, ":", 2.2),
-        (ORANGE, "--", 1.8),
-        (SKY, "--", 1.8),
-        (RED, "-", 2.6),
-        (BLUE, "-.", 1.6),
-    )
-    with house_style():
-        figure, axes = panels(height=4.8)
+    looks = ((PURPLE, ":", 2.2), (ORANGE, "--", 1.8), (SKY, "--", 1.8), (RED, "-", 2.6), (BLUE, "-.", 1.6))
+    with panels(height=4.8) as (figure, axes):
         for (name, (products, error)), (colour, style, width) in zip(curves.items(), looks, strict=True):
             axes.semilogy(products, error, color=colour, linestyle=style, linewidth=width, label=name)
         axes.set(xlabel="products H v spent", ylabel="relative error of v", xlim=(0, None), ylim=(5e-7, 2))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bilevel_book.figures.valley import draw_objective
-from bilevel_book.style import BLUE, METHODS, RED, house_style, panels
+from bilevel_book.style import BLUE, METHODS, RED, panels
 from bilevel_core.problems import Valley
 
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
@@ -36,8 +36,7 @@ STEPS = {  # what turns a method into its neighbour on the right
 
 def family_tree() -> Figure:
     """All methods by what they do about v*; to the right, how they average."""
-    with house_style():
-        figure, axes = panels(width=6.2, height=6.6)
+    with panels(width=6.2, height=6.6) as (figure, axes):
         for row, (family, methods) in enumerate(FAMILIES):
             axes.text(-0.62, -row, family, ha="right", va="center", fontsize=10)
             for column, (name, needs) in enumerate(methods):
@@ -63,8 +62,7 @@ Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step
 
 def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:
     """Where each method is after a number of oracle calls: on Phi, and in its lane of |Phi'|."""
-    with house_style():
-        figure, (above, below) = panels(2, height=7.6, height_ratios=[2, 5])
+    with panels(2, height=7.6, height_ratios=[2, 5]) as (figure, (above, below)):
         draw_objective(above, problem)
         above.set_title(f"After {calls} oracle calls")
         names = list(runs)[::-1]

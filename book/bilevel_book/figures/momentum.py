@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, GREY, METHODS, ORANGE, RED, house_style, name_lines, panels
+from bilevel_book.style import BLACK, GREY, METHODS, ORANGE, RED, name_lines, panels
 
 LOOKS = {"plain": (GREY, "-"), "average": (ORANGE, "--"), "recursive": (METHODS["FMBO"].color, "-")}
 
@@ -17,8 +17,7 @@ def same_sample(
     measured: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Variance at rest against eta: predicted (lines) and measured (dots), for one sample and for two."""
-    with house_style():
-        figure, axes = panels(height=3.5)
+    with panels(height=3.5) as (figure, axes):
         for (name, curve), colour, marker in zip(curves.items(), (LOOKS["recursive"][0], RED), "os", strict=True):
             axes.loglog(curve_eta, curve, color=colour, label=name)
             axes.loglog(eta, measured[name], marker, color=colour, markersize=7)
@@ -33,8 +32,7 @@ def following(
     truth: Sequence[float], one_run: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
 ) -> Figure:
     """Above, one run of each estimator after a moving gradient; below, the root mean squared error over all runs."""
-    with house_style():
-        figure, (above, below) = panels(2, height=5.6, height_ratios=[1, 1], sharex=True)
+    with panels(2, height=5.6, height_ratios=[1, 1], sharex=True) as (figure, (above, below)):
         for name, (colour, style) in LOOKS.items():
             width = 0.8 if name == "plain" else 1.8
             above.plot(one_run[name], color=colour, linestyle=style, linewidth=width)
@@ -51,8 +49,7 @@ def best_weights(
     eta: np.ndarray, errors: Mapping[str, np.ndarray], steps: np.ndarray, best: Mapping[str, np.ndarray], shown: float
 ) -> Figure:
     """Above, mean squared error against eta for one step length; below, the best eta against the step length."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.2)
+    with panels(2, height=6.2) as (figure, (above, below)):
         for name, (colour, style) in LOOKS.items():
             above.loglog(eta, errors[name], color=colour, linestyle=style, label=name)
             if name in best:
@@ -70,19 +67,13 @@ def best_weights(
 
 def error_against_time(curves: Mapping[float, np.ndarray], eta: float) -> Figure:
     """The error of FMBO over time for one eta; the others stay in the background."""
-    with house_style():
-        figure, axes = panels(height=3.9)
+    with panels(height=3.9) as (figure, axes):
         for curve in curves.values():
             axes.loglog(np.arange(1, len(curve)), curve[1:], color=GREY, alpha=0.3, linewidth=1, zorder=1)
         plain = curves[1.0]
-        axes.loglog(np.arange(1, len(plain)), plain[1:], label="η = 1, which is SOBA", **METHODS["SOBA"].line)
-        axes.loglog(
-            np.arange(1, len(plain)),
-            curves[eta][1:],
-            color=METHODS["FMBO"].color,
-            linewidth=2.4,
-            label=f"FMBO, η = {eta}",
-        )
+        steps, strong = np.arange(1, len(plain)), {"color": METHODS["FMBO"].color, "linewidth": 2.4}
+        axes.loglog(steps, plain[1:], label="η = 1, which is SOBA", **METHODS["SOBA"].line)
+        axes.loglog(steps, curves[eta][1:], label=f"FMBO, η = {eta}", **strong)
         axes.set(xlabel="steps t", ylabel="mean of ‖∇Φ(x)‖²", xlim=(1, len(plain) - 1), ylim=(0.01, 30))
         axes.set_title(f"After {len(plain) - 1} steps: {curves[eta][-1]:.3f}, SOBA {plain[-1]:.2f}")
         axes.legend(loc="lower left")
@@ -91,8 +82,7 @@ def error_against_time(curves: Mapping[float, np.ndarray], eta: float) -> Figure
 
 def race_of_schedules(runs: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
     """Running averages of the squared hypergradient against oracle calls, for several schedules."""
-    with house_style():
-        figure, axes = panels(height=4.2)
+    with panels(height=4.2) as (figure, axes):
         for (name, (calls, average)), style in zip(runs.items(), ("-", "--", "-.", ":"), strict=True):
             axes.loglog(calls, average, color=METHODS[name.split(",")[0]].color, linestyle=style, label=name)
         axes.set(xlabel="oracle calls", ylabel="running mean of ‖∇Φ(x)‖²", title=title)

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
 
 
 def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Figure:
     """The logarithm of the penalty of every feature, as found and as it is best; the first `matter` features matter."""
-    with house_style():
-        figure, axes = panels(height=3.2)
+    with panels(height=3.2) as (figure, axes):
         places = np.arange(1, len(found) + 1)
         axes.axvspan(0.4, matter + 0.5, color=GREEN, alpha=0.1, linewidth=0)
         axes.axhline(0, color=GREY, linewidth=0.8)
@@ -26,8 +25,7 @@ def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Fig
 
 def pictures(rows: Mapping[str, np.ndarray]) -> Figure:
     """A row of small images for each name."""
-    with house_style():
-        figure, axes = panels(rows=len(rows), height=0.95 * len(rows) + 0.1)
+    with panels(rows=len(rows), height=0.95 * len(rows) + 0.1) as (figure, axes):
         for one, (name, images) in zip(axes, rows.items(), strict=True):
             strip = np.concatenate([np.pad(image, 1, constant_values=np.nan) for image in images], 1)
             low, high = np.nanpercentile(strip, [1, 99])
@@ -40,8 +38,7 @@ def pictures(rows: Mapping[str, np.ndarray]) -> Figure:
 def search(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
     """The lowest validation loss so far over what was spent, in thousands of gradients on one example."""
     looks = ({"color": GREY, "linestyle": ":"}, {"color": ORANGE, "linestyle": "--"}, {"color": BLUE})
-    with house_style():
-        figure, axes = panels(height=3.4)
+    with panels(height=3.4) as (figure, axes):
         for (name, (spent, losses)), how in zip(curves.items(), looks, strict=True):
             axes.step(spent, losses, where="post", label=name, **how)
         axes.set(xlabel="gradients on one example, thousands", ylabel="lowest validation loss", ylim=(0, None))
@@ -52,8 +49,7 @@ def search(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Fig
 
 def by_size(sizes: Sequence[int], costs: Mapping[str, Sequence[float]]) -> Figure:
     """What each method spends over the number of examples, in gradients on one example; nan where it fails."""
-    with house_style():
-        figure, axes = panels(height=3.6)
+    with panels(height=3.6) as (figure, axes):
         figure.set_layout_engine("none")
         axes.set_position((0.14, 0.15, 0.62, 0.8))
         for name, values in costs.items():
@@ -67,8 +63,7 @@ def by_size(sizes: Sequence[int], costs: Mapping[str, Sequence[float]]) -> Figur
 
 def two_losses(steps: Sequence[float], seen: Sequence[float], true: Sequence[float], best: float) -> Figure:
     """The upper loss at the y of a run and at y*(x), until it ends or diverges."""
-    with house_style():
-        figure, axes = panels(height=3.4)
+    with panels(height=3.4) as (figure, axes):
         figure.set_layout_engine("none")
         axes.set_position((0.13, 0.16, 0.84, 0.8))
         axes.axhline(best, color=BLACK, linewidth=1, linestyle=":")

@@ -9,13 +9,12 @@ from matplotlib.colors import BoundaryNorm, ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
-from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, house_style, panels
+from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, panels
 
 
 def nearest_points(before: np.ndarray, after: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> Figure:
     """Points of the plane and where the unit ball takes them, with one target inside and one outside."""
-    with house_style():
-        figure, axes = panels(height=4.3)
+    with panels(height=4.3) as (figure, axes):
         draw_ball(axes, 1.0)
         for start, end in zip(before, after, strict=True):
             axes.annotate("", end, start, arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.4, "shrinkB": 0})
@@ -31,8 +30,7 @@ def nearest_points(before: np.ndarray, after: np.ndarray, inside: np.ndarray, ou
 
 def three_growths(norms: Sequence[float], curves: dict[str, Sequence[float]]) -> Figure:
     """What goes wrong as v grows, each relative to its value at the first norm."""
-    with house_style():
-        figure, axes = panels(height=3.8)
+    with panels(height=3.8) as (figure, axes):
         for (name, values), colour, marker in zip(curves.items(), (BLUE, ORANGE, RED), "osD", strict=True):
             axes.loglog(norms, np.asarray(values) / values[0], color=colour, marker=marker, markersize=6, label=name)
         axes.set(xlabel="‖v‖", ylabel="relative to ‖v‖ = 1")
@@ -44,8 +42,7 @@ def three_growths(norms: Sequence[float], curves: dict[str, Sequence[float]]) ->
 def without_the_ball(runs: dict[str, pd.DataFrame]) -> Figure:
     """||v||, the search for wrong labels, and test accuracy along runs of hyper-cleaning, a line for each seed."""
     styles = {"norm_v": "‖v‖", "auc": "AUC", "test_accuracy": "test accuracy"}
-    with house_style():
-        figure, axes = panels(3, height=7.8, sharex=True, height_ratios=[2.2, 1.6, 1.6])
+    with panels(3, height=7.8, sharex=True, height_ratios=[2.2, 1.6, 1.6]) as (figure, axes):
         for (name, run), colour, line in zip(runs.items(), (RED, BLUE, GREEN, PURPLE, ORANGE), STYLES, strict=True):
             for panel, column in zip(axes, styles, strict=True):
                 seeds = run[run.step > 0].pivot(index="step", columns="seed", values=column)
@@ -68,12 +65,10 @@ STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 def seen_slopes(x: np.ndarray, slopes: dict[str, np.ndarray], ends: dict[str, float]) -> Figure:
     """The slope of Phi as the method sees it for different radii, and where each run came to rest."""
-    with house_style():
-        figure, axes = panels(height=3.8)
+    with panels(height=3.8) as (figure, axes):
         axes.axhline(0, color=BLACK, linewidth=0.8)
-        for (name, slope), colour, line, marker in zip(
-            slopes.items(), (BLACK, RED, BLUE), ("-", "-", "--"), " so", strict=True
-        ):
+        looks = ((BLACK, "-", ""), (RED, "-", "s"), (BLUE, "--", "o"))
+        for (name, slope), (colour, line, marker) in zip(slopes.items(), looks, strict=True):
             axes.plot(x, slope, color=colour, linestyle=line, linewidth=3.5 if colour == BLACK else 1.8, label=name)
             if name in ends:
                 axes.plot(ends[name], 0, marker=marker, color=colour, markersize=10)
@@ -85,8 +80,7 @@ def seen_slopes(x: np.ndarray, slopes: dict[str, np.ndarray], ends: dict[str, fl
 
 def path_in_ball(path: np.ndarray, target: np.ndarray, radius: float, slope: np.ndarray, level: float) -> Figure:
     """Above: v in the plane with its ball. Below: ||grad Phi|| along the same run, and its usual level at the end."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.4, height_ratios=[3, 1.5])
+    with panels(2, height=6.4, height_ratios=[3, 1.5]) as (figure, (above, below)):
         draw_ball(above, radius)
         above.plot(*path.T, color=BLUE, linewidth=0.8, alpha=0.8)
         above.plot(*path[-100:].T, "o", color=BLUE, markersize=2.5)
@@ -104,8 +98,7 @@ def map_and_path(
     gaps: np.ndarray, deltas: Sequence[float], radii: Sequence[float], at: tuple[int, int], v: np.ndarray, x: np.ndarray
 ) -> Figure:
     """Above: how far Phi ends above its minimum for each (delta, r_v). Below: v and x for the marked pair."""
-    with house_style():
-        figure, (above, below, last) = panels(3, height=7.6, height_ratios=[2.6, 1.5, 1.2])
+    with panels(3, height=7.6, height_ratios=[2.6, 1.5, 1.2]) as (figure, (above, below, last)):
         # Few colours, so that the palette of a frame holds them all.
         shades = ListedColormap([DEPTH(depth) for depth in (1.0, 0.7, 0.5, 0.25, 0.0)])
         above.imshow(gaps, cmap=shades, norm=BoundaryNorm([0, 0.03, 0.1, 0.3, 2, 4], 5), aspect="auto")

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
 from bilevel_book.verdicts.cells import ROOM, Outcome
 
 
@@ -15,8 +15,7 @@ def ripples(
     x: np.ndarray, phi: np.ndarray, slope: np.ndarray, minimiser: float, starts: Mapping[float, float]
 ) -> Figure:
     """Phi of one entry with the starts marked, and its slope; where the slope falls Phi is not convex."""
-    with house_style():
-        figure, (above, below) = panels(2, height=5.4, sharex=True)
+    with panels(2, height=5.4, sharex=True) as (figure, (above, below)):
         above.plot(x, phi, color=BLUE)
         above.plot(list(starts), list(starts.values()), "o", color=ORANGE, markeredgecolor=BLACK, label="starts")
         above.set(ylabel="Φ(x)", title="A valley with ripples on its sides")
@@ -37,8 +36,7 @@ def decay(
     curves: Mapping[str, pd.DataFrame], title: str = "", claimed: Mapping[str, float] | None = None, floor: float = 1e-4
 ) -> Figure:
     """A(T) for each method: mean, range over the seeds; grey lines with the claimed slopes end where it does."""
-    with house_style():
-        figure, axes = panels(height=4.4)
+    with panels(height=4.4) as (figure, axes):
         for name, runs in curves.items():
             T, mean = runs.index.to_numpy(), runs.mean(axis=1).to_numpy()
             axes.fill_between(T, runs.min(axis=1), runs.max(axis=1), color=look(name).color, alpha=0.15, linewidth=0)
@@ -55,8 +53,7 @@ def decay(
 
 def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Slopes with their intervals, a panel for each table; upright marks are the claimed slopes."""
-    with house_style():
-        figure, axes = panels(len(tables), height=2.3 * len(tables) + 0.6, sharex=True, squeeze=False)
+    with panels(len(tables), height=2.3 * len(tables) + 0.6, sharex=True, squeeze=False) as (figure, axes):
         for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 colour, _, marker = look(row.method)
@@ -80,8 +77,7 @@ def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
     A panel for each kind of runs. Left of the dashed line a slope passes; the mark says what the cell says.
     """
     kinds = list(table.groupby(["experiment", "label"], sort=False))
-    with house_style():
-        figure, axes = panels(len(kinds), height=3.6 * len(kinds), sharex=True, squeeze=False)
+    with panels(len(kinds), height=3.6 * len(kinds), sharex=True, squeeze=False) as (figure, axes):
         for ax, ((experiment, label), rows) in zip(axes[:, 0], kinds, strict=True):
             for place, row in enumerate(rows.itertuples()):
                 ax.plot([row.control_low, row.control_high], [place, place], color=GREY, linewidth=3)
@@ -100,8 +96,7 @@ def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
 
 def fair(best: Mapping[str, pd.DataFrame]) -> Figure:
     """Above, A(T) with the best constant steps for each T; below, the time tau at which they were frozen."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.6, sharex=True)
+    with panels(2, height=6.6, sharex=True) as (figure, (above, below)):
         for name, runs in best.items():
             T, style = runs.index.to_numpy(), look(name)._asdict()
             above.loglog(T, runs.drop(columns="tau").mean(axis=1), label=name, markersize=4, **style)

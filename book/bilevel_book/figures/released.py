@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bilevel_book.figures.verdicts import intervals
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
 
 CHANCE = math.log(10)
 WORSE = {"lower": "better", "higher": "worse"}  # where a small reading is a good one
@@ -21,8 +21,7 @@ def relabelled(
     k: np.ndarray, fraction: np.ndarray, uses: int, images: np.ndarray, truth: Sequence[int], labels: Sequence[int]
 ) -> Figure:
     """Above: the fraction of wrong labels after k uses, now marked. Below: a dozen images with the labels of now."""
-    with house_style():
-        figure, (above, below) = panels(2, height=5.2, height_ratios=[1.5, 1.7])
+    with panels(2, height=5.2, height_ratios=[1.5, 1.7]) as (figure, (above, below)):
         above.axhline(0.9, color=BLACK, linestyle=":", linewidth=1.2)
         above.plot(k, fraction, color=BLUE)
         above.plot(uses, fraction[uses], "o", color=RED, markersize=9)
@@ -33,10 +32,8 @@ def relabelled(
         below.imshow(1 - np.vstack([gap, rows[0], gap, rows[1]]), cmap="gray", vmin=0, vmax=1)
         for i, (true, label) in enumerate(zip(truth, labels, strict=True)):
             row, column = divmod(i, wide)
-            below.text(
-                28 * column + 14, 39 * row + 8, str(label), ha="center", va="center", fontsize=15, weight="bold",
-                color=GREEN if true == label else RED,
-            )  # fmt: skip
+            words = {"ha": "center", "va": "center", "fontsize": 15, "weight": "bold"}
+            below.text(28 * column + 14, 39 * row + 8, str(label), color=GREEN if true == label else RED, **words)
         below.set_axis_off()
         below.set_title("The label of each image (red: wrong)")
         return figure
@@ -51,8 +48,7 @@ def levels(
     levels in published figures.
     """
     names = {"correct": "noise drawn once", "labels re-noised": "re-noised", "all": "other switches too"}
-    with house_style():
-        figure, axes = panels(len(runs), height=2.6 * len(runs) + 1.0)
+    with panels(len(runs), height=2.6 * len(runs) + 1.0) as (figure, axes):
         handles: dict[str, Line2D] = {}
         for panel, (method, curves) in zip(axes, runs.items(), strict=True):
             for number, (label, losses) in enumerate(curves.items()):
@@ -62,9 +58,8 @@ def levels(
             ends = recorded[recorded.method == method]
             for noise, full in (("redrawn", True), ("once", False)):
                 some, face = ends[ends.noise == noise], BLACK if full else "white"
-                (handles[f"released code, noise {noise}"],) = panel.plot(
-                    some.outer_steps, some.train_loss, "D", color=BLACK, markerfacecolor=face, markersize=7
-                )
+                mark = {"color": BLACK, "markerfacecolor": face, "markersize": 7}
+                (handles[f"released code, noise {noise}"],) = panel.plot(some.outer_steps, some.train_loss, "D", **mark)
             edge = max([ends.outer_steps.max(), *(losses.index.max() for losses in curves.values())])
             for level in published[method]:
                 dots = {"color": GREY, "linestyle": (0, (1, 3)), "linewidth": 2}
@@ -76,9 +71,8 @@ def levels(
             panel.set_title(method, fontsize=11)
             name_lines(panel)
         axes[-1].set_xlabel("outer steps")
-        figure.suptitle(
-            "Re-noised labels alone keep the loss near ln 10 or above", x=0.02, ha="left", weight="bold", size=11.5
-        )
+        title = "Re-noised labels alone keep the loss near ln 10 or above"
+        figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11.5)
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.2)
         return figure
 
@@ -97,11 +91,13 @@ def loss_axis(panel: Axes) -> None:
 
 def by_switch(title: str, judged: dict[str, pd.DataFrame]) -> Figure:
     """A panel for each reading, a line for each switch, as `against` judged it: to the right it makes things worse."""
-    with house_style():
-        figure, axes = panels(
-            len(judged), height=1.2 + 0.36 * sum(map(len, judged.values())),
-            squeeze=False, sharex=True, height_ratios=[len(table) for table in judged.values()],
-        )  # fmt: skip
+    with panels(
+        len(judged),
+        height=1.2 + 0.36 * sum(map(len, judged.values())),
+        squeeze=False,
+        sharex=True,
+        height_ratios=[len(table) for table in judged.values()],
+    ) as (figure, axes):
         for panel, (reading, table) in zip(axes[:, 0], judged.items(), strict=True):
             intervals(panel, table.reset_index(drop=True), [fill(str(name), 24) for name in table.index], widest=8.0)
             for line, word in enumerate(table.word):
@@ -118,8 +114,7 @@ def by_switch(title: str, judged: dict[str, pd.DataFrame]) -> Figure:
 
 def sums(nu: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarray) -> Figure:
     """What two short sums make of 1 / nu."""
-    with house_style():
-        figure, axes = panels(height=3.5)
+    with panels(height=3.5) as (figure, axes):
         axes.axhspan(-1, 0, color=RED, alpha=0.08, linewidth=0)
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.plot(nu, truth, color=BLACK, label="1 / ν, the truth")
@@ -134,8 +129,7 @@ def sums(nu: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarr
 
 def clock(losses: dict[str, pd.DataFrame], costs: dict[str, float], evaluation: float) -> Figure:
     """Train loss against a clock that counts the cost of a step and one evaluation, of so many seconds, for each."""
-    with house_style():
-        figure, axes = panels(height=4.2)
+    with panels(height=4.2) as (figure, axes):
         for method, run in losses.items():
             seconds = (costs[method] + evaluation) * run.index
             axes.semilogx(seconds, run.mean(axis=1), markersize=3, label=method, **look(method)._asdict())
@@ -152,8 +146,7 @@ def clock(losses: dict[str, pd.DataFrame], costs: dict[str, float], evaluation: 
 def newer(inner: Sequence[int], errors: dict[str, Sequence[float]], slopes: dict[str, Sequence[float]]) -> Figure:
     """The error of v by inner steps of F2SA, and the slope of Phi along runs of SPABA, each right and as released."""
     looks = ((BLUE, "-", "o"), (RED, "--", "s"), (ORANGE, ":", "^"))
-    with house_style():
-        figure, (above, below) = panels(2, height=6.6)
+    with panels(2, height=6.6) as (figure, (above, below)):
         for (name, error), (colour, line, mark) in zip(errors.items(), looks[:2], strict=True):
             above.loglog(inner, error, color=colour, linestyle=line, marker=mark, label=name)
         for (name, slope), (colour, line, _) in zip(slopes.items(), looks, strict=True):

@@ -10,13 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from bilevel_book.curves import at_marks, mean_curves
-from bilevel_book.style import BLACK, METHODS, house_style, look, name_lines, panels
+from bilevel_book.style import BLACK, METHODS, look, name_lines, panels
 
-AXES = {
-    "step": "steps",
-    "equivalents": "gradient equivalents",
-    "seconds": "calibrated seconds, one thread",
-}
+AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds, one thread"}
 NAMES = {
     "upper_loss": "outer loss", "upper_accuracy": "outer accuracy", "test_accuracy": "test accuracy",
     "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC",
@@ -36,8 +32,7 @@ def race(
     A loss is averaged in its logarithm. `until` ends the axis, `limits` are the ends of each panel's upright one.
     """
     table = table.dropna(subset=[axis])  # a method that looks at all the data has no place among batches
-    with house_style():
-        figure, axes = panels(len(columns), height=0.7 + 2.9 * len(columns), sharex=True, squeeze=False)
+    with panels(len(columns), height=0.7 + 2.9 * len(columns), sharex=True, squeeze=False) as (figure, axes):
         for panel, column in zip(axes[:, 0], columns, strict=True):
             draw_bands(panel, table, axis, column, until)
             panel.set_ylabel(NAMES.get(column, column))
@@ -88,8 +83,7 @@ def lanes(
 ) -> Figure:
     """A lane for each row of `read`, best mean on top, with a dot for each seed; named lines are drawn across."""
     rows = read.loc[read.mean(axis=1).sort_values().index]
-    with house_style():
-        figure, axes = panels(height=1.2 + 0.3 * len(rows))
+    with panels(height=1.2 + 0.3 * len(rows)) as (figure, axes):
         for lane, (name, seeds) in enumerate(rows.iterrows()):
             style = look(str(name), solvers.get(str(name)))
             axes.plot(seeds, [lane] * len(seeds), style.marker, color=style.color, markersize=6, alpha=0.6)

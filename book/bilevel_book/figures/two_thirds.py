@@ -7,20 +7,16 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, house_style, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, name_lines, panels
 
 Curve = tuple[Sequence[float], Sequence[float]]
 
-# Names of `bilevel_book.theory.potential.QUANTITIES` in print.
+# Names of `bilevel_book.theory.constants.QUANTITIES` in print.
 PRINT = {
-    "|h^f|^2": r"$\|h^f\|^2$",
-    "|y - y*|^2": r"$\|y-y^*\|^2$",
-    "|v - v*|^2": r"$\|v-v^*\|^2$",
-    "|grad_y g|^2": r"$\|\nabla_y g\|^2$",
-    "|e^f|^2": r"$\|e^f\|^2$",
-    "|e^g|^2": r"$\|e^g\|^2$",
+    "|h^f|^2": r"$\|h^f\|^2$", "|y - y*|^2": r"$\|y-y^*\|^2$", "|v - v*|^2": r"$\|v-v^*\|^2$",
+    "|grad_y g|^2": r"$\|\nabla_y g\|^2$", "|e^f|^2": r"$\|e^f\|^2$", "|e^g|^2": r"$\|e^g\|^2$",
     "|e^R|^2": r"$\|e^R\|^2$",
-}
+}  # fmt: skip
 
 
 def exponents(
@@ -28,8 +24,7 @@ def exponents(
 ) -> Figure:
     """Above, the terms against T for alpha = T^-p, eta = T^-q; below, the rate over the plane of (p, q)."""
     p, q = at
-    with house_style():
-        figure, (above, below) = panels(2, height=6.6, height_ratios=[1.15, 1])
+    with panels(2, height=6.6, height_ratios=[1.15, 1]) as (figure, (above, below)):
         for (name, values), colour, style in zip(terms.items(), (BLUE, ORANGE), "-s", strict=True):
             above.loglog(T, values, color=colour, marker=None if style == "-" else style, markersize=4, label=name)
         above.loglog(T, drift, color=GREEN if q <= 2 * p else RED, linestyle=":", label="drift factor α²/η")
@@ -55,8 +50,7 @@ def exponents(
 
 def seven(sides: Mapping[str, Mapping[str, float]]) -> Figure:
     """The seven coefficients of the potential as balances between -1 and 1, for several sets of constants."""
-    with house_style():
-        figure, axes = panels(height=4.6)
+    with panels(height=4.6) as (figure, axes):
         thick = 0.8 / len(sides)
         for i, ((name, values), colour) in enumerate(zip(sides.items(), (ORANGE, BLUE), strict=False)):
             places = np.arange(len(values)) + (i - (len(sides) - 1) / 2) * thick
@@ -78,8 +72,7 @@ def seven(sides: Mapping[str, Mapping[str, float]]) -> Figure:
 
 def potential(runs: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     """Change of V along a run without noise, and the line that the lemma says it stays below; a panel for each."""
-    with house_style():
-        figure, axes = panels(len(runs), height=5.8, sharex=True)
+    with panels(len(runs), height=5.8, sharex=True) as (figure, axes):
         for ax, (name, (time, change, claimed)), colour in zip(axes, runs.items(), (ORANGE, BLUE), strict=True):
             ax.axhline(0, color=BLACK, linewidth=0.7)
             ax.plot(time, change, color=colour, label="V − V₀ along the run")
@@ -93,16 +86,10 @@ def potential(runs: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> 
 
 def sum_of_inverse_steps(T: np.ndarray, curves: Mapping[str, np.ndarray]) -> Figure:
     """The sum of 1/alpha, its bounds, and its mean."""
-    looks = (
-        {"color": BLUE, "linewidth": 3},
-        {"color": BLACK, "linestyle": "--", "linewidth": 1.4},
-        {"color": RED, "linestyle": "-."},
-        {"color": SKY, "linewidth": 3},
-    )
-    with house_style():
-        figure, axes = panels(height=3.9)
-        for (name, values), look in zip(curves.items(), looks, strict=True):
-            axes.loglog(T, values, label=name, **look)
+    looks = ((BLUE, "-", 3), (BLACK, "--", 1.4), (RED, "-.", 2), (SKY, "-", 3))
+    with panels(height=3.9) as (figure, axes):
+        for (name, values), (colour, line, width) in zip(curves.items(), looks, strict=True):
+            axes.loglog(T, values, line, color=colour, linewidth=width, label=name)
         axes.set(xlabel="number of steps T", xlim=(T[0], T[-1]))
         axes.set_title("Two slips that more than cancel")
         name_lines(axes)
@@ -112,8 +99,7 @@ def sum_of_inverse_steps(T: np.ndarray, curves: Mapping[str, np.ndarray]) -> Fig
 def floors(curves: Mapping[str, Curve], needed: Mapping[str, Curve]) -> Figure:
     """Above, the floor of the squared slope against delta; below, the largest delta for a floor of T^-2/3."""
     looks = {"smooth g": (BLUE, "o"), "kink at y*": (ORANGE, "s")}
-    with house_style():
-        figure, (above, below) = panels(2, height=6.2)
+    with panels(2, height=6.2) as (figure, (above, below)):
         for name, (colour, marker) in looks.items():
             above.loglog(*curves[name], color=colour, marker=marker, markersize=4, label=name)
             below.loglog(*needed[name], color=colour, marker=marker, markersize=4, label=name)
@@ -133,15 +119,13 @@ def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mappin
 
     `asked` maps the name of an argument to its delta and the error in each type.
     """
-    with house_style():
-        figure, axes = panels(height=4.8)
+    with panels(height=4.8) as (figure, axes):
         for (kind, curve), colour in zip(curves.items(), (GREY, SKY), strict=True):
             axes.loglog(*curve, color=colour, linewidth=1.6, label=kind)
         axes.axhline(0.01, color=GREEN, linewidth=1, linestyle="--")
         axes.text(1.4e-14, 0.014, "one per cent", color=GREEN, fontsize=9.5)
-        for (name, (delta, errors)), colour, marker in zip(
-            asked.items(), (BLACK, RED, PURPLE, BLUE, ORANGE), "Xs^oD", strict=True
-        ):
+        colours = (BLACK, RED, PURPLE, BLUE, ORANGE)
+        for (name, (delta, errors)), colour, marker in zip(asked.items(), colours, "Xs^oD", strict=True):
             axes.loglog([delta] * 2, list(errors.values()), color=colour, linewidth=0.8, zorder=2)
             for kind, error in errors.items():
                 label = name if kind == "float32" else None
@@ -156,8 +140,7 @@ def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mappin
 
 def late(T: np.ndarray, bound: np.ndarray, trivial: float, marks: Mapping[str, float]) -> Figure:
     """What the theorem guarantees against T, on a scale of everyday times; a million steps take a second."""
-    with house_style():
-        figure, axes = panels(height=3.9)
+    with panels(height=3.9) as (figure, axes):
         axes.loglog(T, bound, color=BLUE, label="the theorem's bound")
         axes.axhline(trivial, color=BLACK, linestyle="--", linewidth=1.2, label="true of every point")
         for name, steps in marks.items():
@@ -172,12 +155,10 @@ def late(T: np.ndarray, bound: np.ndarray, trivial: float, marks: Mapping[str, f
 
 def practice(runs: Mapping[str, Curve]) -> Figure:
     """Mean squared slope against steps for several choices of constants in the same schedule."""
-    with house_style():
-        figure, axes = panels(height=3.6)
-        for (name, (steps, values)), colour, style in zip(
-            runs.items(), (BLUE, GREEN, ORANGE), ("-", "-.", "--"), strict=False
-        ):
-            axes.loglog(steps, values, color=colour, linestyle=style, label=name)
+    with panels(height=3.6) as (figure, axes):
+        looks = ((BLUE, "-"), (GREEN, "-."), (ORANGE, "--"))
+        for (name, (steps, values)), (colour, line) in zip(runs.items(), looks, strict=False):
+            axes.loglog(steps, values, line, color=colour, label=name)
         axes.set(xlabel="steps t", ylabel="running mean of |Φ′(x)|²", ylim=(0.02, 2))
         axes.set_title("The same exponents, other constants")
         name_lines(axes)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, Look, house_style, look, panels
+from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, RED, YELLOW, Look, look, panels
 from bilevel_core.problems import Valley
 from bilevel_core.solvers import State
 
@@ -20,8 +20,7 @@ HALO = [withStroke(linewidth=3.5, foreground="white")]  # or a blue path would b
 
 def landscape(problem: Valley) -> Figure:
     """Above: how far g(x, y) lies over the floor of its valley. Below: f along the floor, which is Phi."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.0, sharex=True, height_ratios=[3, 2])
+    with panels(2, height=6.0, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
         draw_valley(above, problem)
         above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
         above.set(xlabel=None, title="For each x the lower level settles at y*(x)")
@@ -34,15 +33,12 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
     """The lower level at one x, and the point of Phi that it makes."""
     at = torch.tensor(x, dtype=torch.float64)
     y_star = problem.y_star(at)
-    with house_style():
-        figure, (above, below) = panels(2, height=5.2, height_ratios=[1, 1])
+    with panels(2, height=5.2, height_ratios=[1, 1]) as (figure, (above, below)):
         g = torch.cosh(YS) - problem.s(at) * YS
         above.plot(YS, g, color=BLUE)
         above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
-        above.annotate(
-            "f wants y = 1", (problem.a, 6.6), xytext=(-5, 0), textcoords="offset points", color=GREEN, ha="right"
-        )
+        above.annotate("f wants y = 1", (problem.a, 6.6), (-5, 0), textcoords="offset points", color=GREEN, ha="right")
         above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
         above.set_title("The lower level answers with the minimum of g")
         draw_objective(below, problem)
@@ -53,8 +49,7 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
 
 def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
     """Where methods go from the same start, in the plane and on Phi."""
-    with house_style():
-        figure, (above, below) = panels(2, height=6.2, sharex=True, height_ratios=[3, 2])
+    with panels(2, height=6.2, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
         draw_valley(above, problem, label=False)
         draw_objective(below, problem)
         for name, path in paths.items():
@@ -70,8 +65,7 @@ def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
 
 def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
     """The run up to time t: the plane with the lag of y as an arrow, Phi, and the three errors that must vanish."""
-    with house_style():
-        figure, (plane, phi, errors) = panels(3, height=7.4, height_ratios=[3, 1.6, 1.8])
+    with panels(3, height=7.4, height_ratios=[3, 1.6, 1.8]) as (figure, (plane, phi, errors)):
         x, y = _track(path)
         floor = problem.y_star(torch.tensor(x[t])).item()
         draw_valley(plane, problem, label=False)
@@ -82,9 +76,8 @@ def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
         height = problem.objective(torch.tensor(x[t])).item()
         draw_path(phi, x[t : t + 1], np.array([height]), look("FdeHBO"), "FdeHBO")
         phi.set_title(f"Φ(x) = {height:.3f}")
-        for (name, error), colour, style in zip(
-            errors_of(problem, path).items(), (BLUE, ORANGE, GREEN), ("-", "--", ":"), strict=True
-        ):
+        looks = ((BLUE, "-"), (ORANGE, "--"), (GREEN, ":"))
+        for (name, error), (colour, style) in zip(errors_of(problem, path).items(), looks, strict=True):
             errors.semilogy(error, color=colour, alpha=0.25, linestyle=style)
             errors.semilogy(error[: t + 1], color=colour, linestyle=style, label=name)
         errors.axvline(t, color=BLACK, linewidth=1)
@@ -106,8 +99,7 @@ def errors_of(problem: Valley, path: Sequence[State]) -> dict[str, np.ndarray]:
 
 def cover(problem: Valley, path: Sequence[State]) -> Figure:
     """The front of the book: a run of FdeHBO through the valley."""
-    with house_style():
-        figure, axes = panels(width=10, height=4.2)
+    with panels(width=10, height=4.2) as (figure, axes):
         draw_valley(axes, problem, label=False)
         x, y = _track(path)
         axes.plot(x, y, color=RED, linewidth=1.6, alpha=0.8)

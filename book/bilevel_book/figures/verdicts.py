@@ -1,14 +1,13 @@
 """Sentences of the paper with the intervals that decide them, under a rule that the reader chooses."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, house_style, panels
+from bilevel_book.style import BLACK, GREEN, GREY, ORANGE, RED, panels
 from bilevel_book.verdicts.deciding import MARGIN, MEANT, WORST_FIRST, Verdict
 from bilevel_book.verdicts.measures import AXES
 from bilevel_book.verdicts.sentences import TRACKS, Case
@@ -22,51 +21,33 @@ MARKS = {  # colour, mark, filled: a word can be told without its colour
 WIDEST, NEAR = 30.0, 4.0  # ratios beyond are drawn at the edge; what decides is seldom far
 
 
-def forest(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN, title: str = "") -> Figure:
-    """A panel for each track, a line for each comparison: the ratio at the end of the budget and its interval, with
-    that at two thirds of it as a thin line below.
+def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> Figure:
+    """A panel for each track, a line for each sentence and measure, of the rival that decides: the ratio at the end of
+    the budget and its interval, with that at two thirds of it as a thin line below.
 
     Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
-    if none is given.
-    """
-    tables = {track: _lines(cases, track, axis, margin) for track in tracks_of(cases)}
-    return _panels(tables, margin, title, lambda row: f"{row.id}: {row.rival}, {row.measure}")
-
-
-def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> Figure:
-    """As `forest`, with a line for each sentence and measure: the rival that decides.
-
-    The verdict on the sentence stands beside it, bold if the protocol's own rule gives another.
+    if none is given. The verdict on the sentence stands beside it, bold if the protocol's own rule gives another.
     """
     tables = {track: _deciding(_lines(cases, track, axis, margin)) for track in tracks_of(cases)}
-    figure = _panels(tables, margin, "", lambda row: f"{row.id}, {row.measure} ({row.rival})", NEAR)
-    for panel, track in zip(figure.axes, tables, strict=True):
-        asked = {case.id: case for case in cases if track in case.tracks}
-        for line, identifier in enumerate(tables[track].id):
-            word, own = (asked[identifier].verdict(track, *rule) for rule in ((axis, margin), ()))
-            weight, place = "normal" if word == own else "bold", panel.get_yaxis_transform()
-            panel.text(1.02, line, word, transform=place, va="center", fontsize=9, weight=weight)
-    return figure
+    rows = [len(table) for table in tables.values()]
+    stacked = {"squeeze": False, "sharex": True, "height_ratios": rows}
+    with panels(len(tables), height=1.2 + 0.28 * sum(rows), **stacked) as (figure, axes):
+        for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
+            names = [f"{row.id}, {row.measure} ({row.rival})" for row in table.itertuples()]
+            intervals(panel, table, names, margin, NEAR)
+            panel.set_title(TRACKS[track])
+            asked = {case.id: case for case in cases if track in case.tracks}
+            for line, identifier in enumerate(table.id):
+                word, own = (asked[identifier].verdict(track, *rule) for rule in ((axis, margin), ()))
+                weight, place = "normal" if word == own else "bold", panel.get_yaxis_transform()
+                panel.text(1.02, line, word, transform=place, va="center", fontsize=9, weight=weight)
+        figure.suptitle("", x=0.02, ha="left", fontsize=11.5, fontweight="bold")
+        axes[-1, 0].set_xlabel("ratio, praised / rival")
+        return figure
 
 
 def tracks_of(cases: Sequence[Case]) -> list[str]:
     return [track for track in TRACKS if any(track in case.tracks for case in cases)]
-
-
-def _panels(
-    tables: dict[str, pd.DataFrame], margin: float, title: str, name: Callable[[Any], str], widest: float = WIDEST
-) -> Figure:
-    rows = [len(table) for table in tables.values()]
-    with house_style():
-        figure, axes = panels(
-            len(tables), height=1.2 + 0.28 * sum(rows), squeeze=False, sharex=True, height_ratios=rows
-        )
-        for panel, (track, table) in zip(axes[:, 0], tables.items(), strict=True):
-            intervals(panel, table, [name(row) for row in table.itertuples()], margin, widest)
-            panel.set_title(TRACKS[track])
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
-        axes[-1, 0].set_xlabel("ratio, praised / rival")
-        return figure
 
 
 def _deciding(table: pd.DataFrame) -> pd.DataFrame:
@@ -110,8 +91,7 @@ def intervals(
 
 def ratios(judged: pd.DataFrame, title: str, of: str) -> Figure:
     """A line for each row of `against`: its ratio to what it is compared with, `of`, and the interval that decides."""
-    with house_style():
-        figure, panel = panels(height=1.2 + 0.28 * len(judged))
+    with panels(height=1.2 + 0.28 * len(judged)) as (figure, panel):
         intervals(panel, judged.reset_index(drop=True), list(judged.index), widest=NEAR)
         panel.set(title=title, xlabel=of)
         return figure
