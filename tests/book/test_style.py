@@ -8,9 +8,19 @@ from matplotlib.colors import to_rgb
 
 from bilevel_book.methods import SOLVERS
 from bilevel_book.style import BLACK, BLUE, BROWN, GREEN, GREY, METHODS, ORANGE, PURPLE, RED, SKY, look, spread
-from contrast import contrast
 
 COLOURS = {BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, *(method.color for method in METHODS.values())}
+
+
+def luminance(colours):
+    parts = np.asarray(colours)
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+
+
+def contrast(one, other):
+    """Of two colours, as WCAG has it: from 1, the same, to 21, black on white; 4.5 for words, 3 for lines."""
+    low, high = np.sort([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
 
 
 def lab(colour):

@@ -1,25 +1,14 @@
 """Every page of the built book, opened in Chromium with the network off."""
 
-import io
-
-import numpy as np
 import pytest
-from PIL import Image
 
-from contrast import contrast, luminance
-from pages.visit import ARTICLE, CHAPTERS, CODE, DESKTOP, LIGHT, PAGES, PHONE, Visit, awake, barriers
+from pages.visit import ARTICLE, CHAPTERS, DESKTOP, LIGHT, PAGES, PHONE, Visit, awake, barriers
 
 pytestmark = pytest.mark.browser
 
 
-def test_there_are_pages(window):
-    assert "book/index.html" in PAGES
-    assert any(page.startswith("chapters/") for page in PAGES)
-
-
 # What is around an article, the colours of code, and paper are the same for every page: two are enough for them.
 WHOLE = ["book/index.html", LIGHT]
-GROUND = np.full(3, 0x12 / 255)  # of a dark page
 
 
 @pytest.mark.parametrize("name", PAGES or ["none"])
@@ -30,14 +19,11 @@ def test_a_page_on_a_desktop_and_on_a_phone_by_day_and_by_night(window, name):
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         needs_nothing_and_shows_all(visit)
         keeps_still(page)
-        assert pale(page) == []
         visit.becomes(PHONE, "dark")
         fits_a_phone(visit)
         visit.without_formulas()
         if name in ("book/index.html", *CHAPTERS):
             every_slider_changes_its_picture(page)
-        if name in CHAPTERS:
-            figures_have_its_ground_and_light_words(page)
         assert (visit.requests, visit.complaints) == ([], [])
         assert barriers(page, "document" if name in WHOLE else ARTICLE) == []
         if name in WHOLE:
@@ -65,52 +51,14 @@ def keeps_still(page):
     assert {*times} <= {"0s", "none"}
 
 
-# Each colour of words on each ground, mixed as they lie over each other; how large, and the first words that have it.
-INKS = """code => {
-    const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true }), inks = new Map()
-    const mixed = colours => {
-        for (canvas.fillStyle of ["white", ...colours]) canvas.fillRect(0, 0, 1, 1)
-        return Array.from(canvas.getImageData(0, 0, 1, 1).data, part => part / 255).slice(0, 3)
-    }
-    for (const one of document.querySelectorAll(`.bd-article :not(${code} *, mjx-container *)`)) {
-        const words = Array.from(one.childNodes).find(part => part.nodeType === Node.TEXT_NODE && part.data.trim())
-        if (!words || !one.checkVisibility({ visibilityProperty: true })) continue
-        const { color, fontSize, fontWeight } = getComputedStyle(one), grounds = []
-        for (let up = one; up; up = up.parentElement) grounds.unshift(getComputedStyle(up).backgroundColor)
-        const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.66 : 24)
-        inks.set([color, grounds, large].join(), [mixed([...grounds, color]), mixed(grounds), large, words.data])
-    }
-    return Array.from(inks.values())
-}"""
-
-
-def pale(page):
-    """Words that are hard to tell from their ground: by day here, with little work, and by night for axe-core."""
-    inks = page.evaluate(INKS, CODE)
-    return [words for ink, ground, large, words in inks if contrast(ink, ground) < (3 if large else 4.5)]
-
-
 def fits_a_phone(visit):
     page = visit.page
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert [words for words, side in visit.hidden() if side != "right"] == []  # what is cut off fades
-    assert visit.loose() == []
     for picture in page.locator("figure.explore img").all():
         box = picture.bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
-
-
-def figures_have_its_ground_and_light_words(page):
-    for kind in (".cell_output img:not(.explore img)", "figure.explore img"):
-        if not page.locator(kind).count():
-            continue
-        image = Image.open(io.BytesIO(page.locator(kind).first.screenshot())).convert("RGB")
-        _, most = max(image.getcolors(1 << 24))
-        assert np.array(most) / 255 == pytest.approx(GROUND, abs=0.025)
-        pixels = np.asarray(image).reshape(-1, 3) / 255
-        words = pixels[luminance(pixels).argsort()[-len(pixels) // 500]]  # strokes of letters and axes
-        assert contrast(words, GROUND) >= 4.5
 
 
 def figures_are_printed_as_they_are(page):
@@ -153,10 +101,4 @@ def every_slider_changes_its_picture(page):
             assert len(pictures) >= 0.8 * (last + 1)
             assert [len(each) for each in words] == [last + 1] * 2
             assert slider.get_attribute("aria-valuetext") == seen[-1][2]
-            box = slider.bounding_box()
-            middle = box["y"] + box["height"] / 2
-            page.mouse.click(box["x"] + 3, middle)
-            assert page.evaluate("number()") == seen[0][0]
-            page.touchscreen.tap(box["x"] + box["width"] - 3, middle)
-            assert page.evaluate("number()") == seen[-1][0]
         assert len(titles) > 1  # what there is to see may be the same at two places, not at all

@@ -30,11 +30,6 @@ def test_every_chapter_has_the_same_first_cell():
     assert {nbformat.read(path, as_version=4).cells[1].source for path in paths} == {CELL}
 
 
-def test_installed_package_needs_nothing(commands):
-    exec(CELL, {})
-    assert commands == []
-
-
 def test_folder_around_the_chapter_is_installed(commands, monkeypatch, tmp_path):
     pretend_not_installed(monkeypatch)
     for folder in ("book/bilevel_book", "chapters"):

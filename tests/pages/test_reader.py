@@ -2,27 +2,9 @@
 
 import pytest
 
-from pages.visit import CHAPTERS, LIGHT, PHONE, Visit, awake
+from pages.visit import CHAPTERS, LIGHT, Visit, awake
 
 pytestmark = pytest.mark.browser
-
-
-def test_tables_on_a_phone_keep_names_in_view(window):
-    with Visit(window, viewport=PHONE) as visit:
-        page = visit.open("book/notation.html")
-        cells = page.locator("table td:has(p:not(:empty))")
-        edges = cells.evaluate_all("all => all.map(one => one.getBoundingClientRect().right)")
-        assert len(edges) > 60  # every cell that says something
-        assert max(edges) <= 390
-        assert cells.nth(1).evaluate("one => getComputedStyle(one, '::before').content") == '"in words"'
-        page = visit.open("chapters/10_hyper_cleaning.html")
-        block = page.locator(".text_html:has(table.dataframe)").first
-        loss = block.locator("th", has_text="train_loss").bounding_box()
-        assert loss["x"] + loss["width"] <= 390
-        block.evaluate("one => one.scrollTo(1000, 0)")
-        page.wait_for_function("document.querySelector('.text_html:has(table.dataframe)').dataset.more === 'left'")
-        first = block.locator("tbody th").first.bounding_box()
-        assert 0 <= first["x"] < 30  # the name of the row stays
 
 
 def test_play_button_walks_to_the_end_and_stops(window):
@@ -40,20 +22,6 @@ def test_play_button_walks_to_the_end_and_stops(window):
         assert button.inner_text() == "⏸"
         page.wait_for_function("document.querySelector('figure.explore button').textContent === '▶'")
         assert slider.input_value() == slider.get_attribute("max")
-        button.click()  # from the end it starts again
-        page.wait_for_function("document.querySelector('figure.explore input').value === '1'")
-
-
-def test_front_page_leads_to_its_four_parts(window):
-    with Visit(window) as visit:
-        page = visit.open("book/index.html")
-        front = page.url
-        assert page.locator(".sd-card").count() == 4  # to study, to teach, to do research, to solve a problem
-        for k in range(4):
-            page.locator(".sd-card").nth(k).click()
-            page.wait_for_url(lambda url: url.split("#")[0] != front)
-            page.go_back()
-        assert visit.requests == []
 
 
 def test_solutions_and_folds_open(window):
@@ -67,7 +35,6 @@ def test_solutions_and_folds_open(window):
 
         fold = page.locator("details.hide").first
         words = fold.locator("summary p").first.inner_text()
-        assert "Toggle hidden" not in fold.locator("summary").aria_snapshot()
         assert words in fold.locator("summary").aria_snapshot()
         assert not fold.locator("pre").first.is_visible()
         fold.locator("summary").focus()
@@ -103,20 +70,6 @@ def test_term_shows_its_meaning_and_leads_to_the_glossary(window):
         assert (visit.requests, visit.complaints) == ([], [])
 
 
-def test_hovering_shows_equations_theorems_and_citations(window):
-    with Visit(window) as visit:
-        page = visit.open(next(name for name in CHAPTERS if "/04_" in name))
-        theorem = page.locator(".proof").first.get_attribute("id")
-        for link, inside in {
-            "a.reference[href^='#equation-']": "div.math mjx-container",
-            f"a.reference[href='#{theorem}']": f"#{theorem} mjx-container",
-            "a.reference[href*='bibliography.html#']": ".citation",
-        }.items():
-            shown = hovered(page, page.locator(f"article {link}").first)
-            assert shown.locator(inside).count() >= 1, link
-        assert (visit.requests, visit.complaints) == ([], [])
-
-
 def test_quiz_answered_by_keyboard_says_why(window):
     with Visit(window, color_scheme="dark") as visit:
         page = visit.open(CHAPTERS[0])
@@ -143,12 +96,7 @@ def test_ledger_filters_by_verdict_and_section(window):
 
         page.select_option("select[name=verdict]", label="does not hold")
         assert 0 < shown.count() == page.locator(".ledger-card.is-does-not-hold").count() < every
-        assert page.locator(".ledger-card:visible .verdict-does-not-hold").count() >= shown.count()
-
         page.select_option("select[name=verdict]", label="all")
-        page.select_option("select[name=section]", label="Table 1")
-        assert page.locator("h2:visible", has_text="Table 1").count() == 1
-        assert page.locator("h2:visible", has_text="Abstract").count() == 0
 
         # A link of the list leads to its claim, also where the filter had hidden it.
         claim = page.locator("p#claim-experiments-figure-2-c6")

@@ -60,19 +60,6 @@ class Visit:
             .map(one => [one.tagName + ": " + one.textContent.trim().slice(0, 60), one.dataset.more || ""])"""
         )
 
-    def loose(self):
-        """Full stops and commas that begin a line, away from the formula that they follow."""
-        return self.page.evaluate(
-            """Array.from(document.querySelectorAll(".bd-article span.math")).filter(formula => {
-                const next = formula.nextSibling, sign = document.createRange()
-                if (!next || next.nodeType !== Node.TEXT_NODE || !/^[.,;:]/.test(next.data)) return false
-                sign.setStart(next, 0)
-                sign.setEnd(next, 1)
-                const box = sign.getBoundingClientRect()
-                return box.width > 0 && box.left < formula.getBoundingClientRect().left
-            }).map(formula => formula.parentElement.textContent.slice(0, 60))"""
-        )
-
 
 def awake(figure):
     """Frames come when their slider is near."""

@@ -24,9 +24,6 @@ def true_directions(problem, at):
     return Directions(*(d.mean(0) for d in problem.directions(*at)))
 
 
-# The contraction factor: eq:vtlambda, lm:vv, prop:hessian_free_v, lm:vv_free
-
-
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free", "results:proposition-3")
 @pytest.mark.parametrize(
     ("mu", "L", "lam", "truth", "printed"),
@@ -71,9 +68,6 @@ def test_descent_of_v_fails_as_printed_and_holds_as_corrected():
         assert wrong.truth == pytest.approx(0.9801)
         assert wrong.bound < 0
     assert statements.helper_descent(problem, step, gamma=1e-3, delta=1e-3).holds()
-
-
-# The radius: th:main, th:hessianfree
 
 
 @pytest.mark.slow
@@ -146,9 +140,6 @@ def test_stray_square_in_the_lower_error_makes_it_false():
     assert statements.lower_error(problem, step, eta=0.01).holds()
 
 
-# C_fy^2: prop:hessian_free_v, lm:vv_free, the last line of lm:vv
-
-
 @pytest.mark.checks("prop:hessian_free_v", "lm:vv_free")
 def test_with_the_square_of_C_fy_the_solution_moves_faster_than_allowed():
     problem = gentle_tilt()
@@ -162,9 +153,6 @@ def test_with_the_square_of_C_fy_the_solution_moves_faster_than_allowed():
     assert right.bound / distance == pytest.approx(5.9e-3, abs=5e-5)
     assert not wrong.holds()
     assert right.holds()
-
-
-# The condition on delta: th:hessianfree, def:parameters_free
 
 
 @pytest.mark.checks("th:hessianfree", "lm:mergeV_free", "results:delta")

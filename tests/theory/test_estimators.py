@@ -30,13 +30,7 @@ def test_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_bal
 def test_errors_of_the_three_estimates_shrink(step, eta):
     for check in (statements.lower_error, statements.upper_error, statements.helper_error):
         assert check(*step, eta).holds(), check.__name__
-
-
-@pytest.mark.slow
-@pytest.mark.checks("lm:errorf", "lm:errorg", "lm:errorR")
-@given(steps(), etas)
-def test_all_three_errors_shrink_with_smaller_constants_than_printed(step, eta):
-    for name, check in statements.momentum_sharp(*step, eta).items():
+    for name, check in statements.momentum_sharp(*step, eta).items():  # with smaller constants than printed
         assert check.holds(), name
 
 
@@ -70,9 +64,6 @@ def test_how_many_times_more_than_needed_the_paper_charges_for_a_move(moving, lo
     assert free == pytest.approx(2 * helper * sharp["v"] + 4 * c + 8 * c**2)
     free = statements.upper_error_free(problem, step, 0.0, delta).bound
     assert free == pytest.approx(upper * sharp["x"] + 4 * b + 16 * b**2)
-
-
-# A point that does not move
 
 
 def at_rest(problem, e):
@@ -115,9 +106,6 @@ def test_constant_eta_leaves_its_share_of_the_variance(eta, left):
         h = d + (1 - eta) * (h - d)
     unfinished = (1 - eta) ** (2 * flips.shape[1])
     assert h.square().mean().item() == pytest.approx((1 - unfinished) * eta / (2 - eta), rel=1e-12)
-
-
-# The same sample at both signs
 
 
 @pytest.mark.checks("lm:boundofeJH")

@@ -49,15 +49,6 @@ def test_surrogate_has_its_minimiser_in_the_same_ball_and_nearby(instance, delta
     assert statements.shift_of_v(problem, x, y, delta).holds(slack=room)
 
 
-@pytest.mark.slow
-@pytest.mark.checks("lm:boundofgradf")
-@given(instances(), deltas)
-def test_hypergradient_through_differences_is_lipschitz_with_the_same_constant(instance, delta):
-    problem, at, other, _ = instance
-    room = 10 * statements.rounding(problem, at, delta)
-    assert statements.surrogate_moves(problem, at, other, delta).holds(slack=room)
-
-
 @pytest.mark.slow  # many examples
 @pytest.mark.checks("th:hessianfree")
 @given(instances(), deltas)
