@@ -5,8 +5,8 @@
     >>> example           an example
     everything else       text; no other character means anything
 
-Examples of public names stand in book/api/examples.toml, so that the library stays short; tests/pages/test_api.py runs
-them. Every method has the same one.
+Examples of the names that most programs need stand in book/api/examples.toml, so that the library stays short;
+tests/pages/test_api.py runs them. Every method has the same one.
 
 Signatures say what the source says, without the names of modules, and link to what has a place in these pages.
 """
