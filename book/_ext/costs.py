@@ -28,26 +28,21 @@ def hours() -> str:
     found = scale.seconds()
     found |= {"**all**": [seconds for runs in found.values() for seconds in runs]}
 
-    def row(name: str, runs: list[float]) -> tuple[str, ...]:
-        ends = (scale.makespan(runs, n) / 3600 for n in WORKERS)
-        return name, str(len(runs)), f"{max(runs) / 60:.1f}", *(f"{end:.2f}" for end in ends)
-
     head = "name", "runs", "longest (min)", *(f"{n} worker{'s' * (n > 1)} (h)" for n in WORKERS)
-    return table(head, *(row(*each) for each in found.items()))
+    rows = [
+        (name, str(len(runs)), f"{max(runs) / 60:.1f}", *(f"{scale.makespan(runs, n) / 3600:.2f}" for n in WORKERS))
+        for name, runs in found.items()
+    ]
+    return table(head, *rows)
 
 
 def memory() -> str:
     """What a method keeps, and what it needs at most, in multiples of the parameters."""
     found = pd.read_csv(scale.COST / "memory.csv").query("problem == 'towers'")
     found = found.assign(size=(found.dim_x + found.dim_y) / 1e6)
-    peaks, kept = (
-        found.assign(n=n).pivot(index="method", columns="size", values="n")
-        for n in (found.times, found.state / found.parameters)
-    )
-    rows = [
-        (name, f"{kept.loc[name].iloc[-1]:.1f}", *(f"{n:.1f}" for n in peaks.loc[name]))
-        for name in found.method.unique()
-    ]
+    kept = (found.state / found.parameters).groupby(found.method).last()
+    peaks = found.pivot(index="method", columns="size", values="times").loc[found.method.unique()]
+    rows = [(name, f"{kept[name]:.1f}", *(f"{n:.1f}" for n in row)) for name, row in peaks.iterrows()]
     return table(("method", "kept", *(f"peak, {size:.1f} million" for size in peaks)), *rows)
 
 
@@ -58,8 +53,7 @@ def activations() -> str:
     rows = [
         (
             str(batch),
-            f"{row['rise'][False]:.0f}",
-            f"{row['rise'][True]:.0f}",
+            *(f"{row['rise'][again]:.0f}" for again in (False, True)),
             f"{row['ms'][True] / row['ms'][False]:.1f}",
         )
         for batch, row in pairs.iterrows()

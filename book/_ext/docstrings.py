@@ -78,13 +78,10 @@ def signature_of(thing: Any) -> str:
     if inspect.isclass(thing) and issubclass(thing, Solver):
         return "(**options)"
     signature = inspect.signature(thing)
-    shown = [_plain(parameter) for name, parameter in signature.parameters.items() if name != "self"]
+    given = (parameter for name, parameter in signature.parameters.items() if name != "self")
+    shown = [parameter.replace(annotation=_Kind.of(parameter.annotation)) for parameter in given]
     returned = signature.empty if inspect.isclass(thing) else _Kind.of(signature.return_annotation)
     return str(signature.replace(parameters=shown, return_annotation=returned))
-
-
-def _plain(parameter: inspect.Parameter) -> inspect.Parameter:
-    return parameter.replace(annotation=_Kind.of(parameter.annotation))
 
 
 class _Kind(str):

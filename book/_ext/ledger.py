@@ -12,7 +12,7 @@ ledger. A card has its verdicts and chapters as classes, by which ledger.js filt
 a reader takes home from the first of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import cache
 
 from docutils import nodes
@@ -39,9 +39,16 @@ PARTS = {  # of both ledgers: the text, and the class of its box
 }
 
 
-def card_classes(words: Iterable[str], chapters: Iterable[int]) -> list[str]:
-    verdicts = [f"is-{word.replace(' ', '-')}" for word in words]
-    return ["ledger-card", *verdicts, *(f"in-chapter-{number}" for number in chapters)]
+def cards(name: str) -> Iterator[tuple[str, str, list[str]]]:
+    """The section, the text and the classes of each card of a ledger."""
+    claims, choices = ledgers()
+    if name == "claims-ledger":
+        found = [(p, render.passage_card(p, those), [claim.verdict for claim in those]) for p, those in claims]
+    else:
+        found = [(choice, render.choice_card(choice), [render.measured(choice)]) for choice in choices]
+    for entry, text, words in found:
+        verdicts = [f"is-{word.replace(' ', '-')}" for word in words]
+        yield entry.section, text, ["ledger-card", *verdicts, *(f"in-chapter-{n}" for n in entry.chapters)]
 
 
 class Part(SphinxDirective):
@@ -58,27 +65,12 @@ class Part(SphinxDirective):
 class Section(Part):
     required_arguments, final_argument_whitespace = 1, True
 
-    def cards(self) -> Iterable[tuple[str, str, list[str]]]:
-        """The section, the text and the classes of each card of the ledger."""
-        claims, choices = ledgers()
-        if self.name == "claims-ledger":
-            for passage, found in claims:
-                classes = card_classes([claim.verdict for claim in found], passage.chapters)
-                yield passage.section, render.passage_card(passage, found), classes
-        else:
-            for choice in choices:
-                yield (
-                    choice.section,
-                    render.choice_card(choice),
-                    card_classes([render.measured(choice)], choice.chapters),
-                )
-
     def run(self) -> list[nodes.Node]:
-        cards = list(self.cards())
-        found = [self.box(text, *classes) for section, text, classes in cards if section == self.arguments[0]]
+        known = list(cards(self.name))
+        found = [self.box(text, *classes) for section, text, classes in known if section == self.arguments[0]]
         if not found:
-            known = ", ".join(dict.fromkeys(section for section, _, _ in cards))
-            raise self.error(f"no section {self.arguments[0]!r} in this ledger; it has {known}")
+            sections = ", ".join(dict.fromkeys(section for section, _, _ in known))
+            raise self.error(f"no section {self.arguments[0]!r} in this ledger; it has {sections}")
         return found
 
 

@@ -14,12 +14,6 @@ from sphinx.util.nodes import make_refnode
 CLOSED = (nodes.title, nodes.reference, nodes.literal, nodes.math, nodes.raw)
 
 
-def split(entries: list[str]) -> dict[str, str]:
-    """The entry of each term, longest first: "condition number" is no use of a term "number"."""
-    terms = [(term, entry) for entry in entries for term in entry.split(", ")]
-    return dict(sorted(terms, key=lambda pair: -len(pair[0])))
-
-
 def pattern(terms: list[str]) -> re.Pattern[str]:
     """Any of the terms, each in a group of its own, with a hyphen or a blank between its words, and a plural."""
     words = ("[ -]".join(map(re.escape, re.split("[ -]", term))) for term in terms)
@@ -28,7 +22,8 @@ def pattern(terms: list[str]) -> re.Pattern[str]:
 
 def link_first_uses(doctree: nodes.document, entries: list[str], link: Callable[[str, str], nodes.Node]) -> None:
     """Put `link(entry, words)` wherever a term is used for the first time in a paragraph."""
-    terms = split(entries)
+    pairs = [(term, entry) for entry in entries for term in entry.split(", ")]
+    terms = dict(sorted(pairs, key=lambda pair: -len(pair[0])))  # "condition number" is no use of a term "number"
     names, uses = list(terms), pattern(list(terms))
     seen: set[str] = set()
     for paragraph in doctree.findall(nodes.paragraph):

@@ -29,41 +29,31 @@ class Finding:
     open: str
     example: str  # the passage to take an example from, if a claim of it does not hold
 
-    def counted(self, ledger: Ledger) -> dict[Claim, Passage]:
-        """The claims of its sections as the ledger counts them: each once, where the paper first says it."""
-        return {
-            claim: passage
-            for claim, (passage, _) in different(ledger).items()
-            if passage.section in self.sections and not claim.apart
-        }
-
     def markdown(self, ledger: Ledger) -> str:
-        """The headline, the counts, and a claim that does not hold."""
-        rows = self.counted(ledger)
-        count = Counter(claim.verdict for claim in rows)
+        """The headline, the counts, and a claim that does not hold: the first of `example`, or the first of all.
+
+        Claims count as in the ledger, each once, where the paper first says it. "Most" is a share of all claims, for
+        what is not decided does not hold; "few" one of those that are.
+        """
+        first = {claim: passage for claim, (passage, _) in different(ledger).items() if not claim.apart}
+        rows = {claim: passage for claim, passage in first.items() if passage.section in self.sections}
+        total, count = len(rows), Counter(claim.verdict for claim in rows)
         holds, fails, alike = count[Verdict.HOLDS], count[Verdict.FAILS], count[Verdict.ALIKE]
-        left = len(rows) - holds - fails - alike
-        counts = f"{holds} of {len(rows)} claims about {self.about} hold, {fails} do not"
-        same = f", {alike} found no difference" if alike else ""
-        rest = f", and {left} cannot be decided here" if left else ""
-        return f"**{self._headline(holds, left, len(rows))}** {counts}{same}{rest}.{self._failure(rows)}"
-
-    def _headline(self, holds: int, left: int, total: int) -> str:
-        """ "Most" is a share of all claims, for what is not decided does not hold; "few" one of those that are."""
-        if 4 * holds >= 3 * total:
-            return self.most
+        left = total - holds - fails - alike
+        headline = self.some if 2 * holds >= total - left else self.few
         if 2 * left > total:
-            return self.open
-        return self.some if 2 * holds >= total - left else self.few
-
-    def _failure(self, rows: dict[Claim, Passage]) -> str:
-        """A claim that does not hold: the first of the passage `example`, or the first of all."""
+            headline = self.open
+        if 4 * holds >= 3 * total:
+            headline = self.most
+        told = f"**{headline}** {holds} of {total} claims about {self.about} hold, {fails} do not"
+        told += f", {alike} found no difference" if alike else ""
+        told += f", and {left} cannot be decided here." if left else "."
+        if not fails:
+            return told
         failed = [claim for claim in rows if claim.verdict == Verdict.FAILS]
-        if not failed:
-            return ""
         claim = min(failed, key=lambda claim: rows[claim].id != self.example)
         numbers = f" (found: {claim.numbers})" if len(claim.numbers) <= LONGEST_NUMBERS else ""
-        return f" One that does not: “{claim.text}”{numbers}."
+        return f"{told} One that does not: “{claim.text}”{numbers}."
 
 
 FINDINGS = tuple(Finding(**entry) for entry in tomllib.loads(FILE.read_text(encoding="utf-8"))["finding"])

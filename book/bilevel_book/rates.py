@@ -25,7 +25,7 @@ from bilevel_book.verdicts.student import interval
 from bilevel_core import run
 from bilevel_core.schedules import Power, Rate
 from bilevel_core.solvers import SOBA
-from bilevel_core.solvers.base import Solver, State
+from bilevel_core.solvers.base import STEP, Solver, State, option
 
 CLAIMED = {"FdeHBO": -2 / 3, "SOBA": -1 / 2, "F3SA": -2 / 5, "F2SA": -2 / 7}
 CONTROL = "SOBA, 2/3"  # SOBA with a step that shrinks like t^-2/3, for which no theory promises T^-2/3
@@ -49,9 +49,6 @@ STARTS = (0.0, 2.0, 6.0, 20.0)
 NOISE, NEAR, FAR = 0.5, 0.0, 20.0
 SINCE, EARLIER = 1000, 100  # the first T of a fit, and by the second rule of the protocol
 SEED_COLUMNS = [str(seed) for seed in range(SEEDS)]
-
-
-# The methods
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class Averaged(Solver[AveragedState]):
 
     method: str = "FdeHBO"
     frozen: float | None = None
-    delta: Rate = 0.1
+    delta: Rate = option(0.1, STEP, "of the differences of FdeHBO")
     radius: float = float("inf")
     solver: Solver = field(init=False)
 
@@ -162,9 +159,6 @@ def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float 
     return history.rename(columns={"step": "T"}).set_index("T").loc[list(marks), problem.names]
 
 
-# What is stored
-
-
 @lru_cache(maxsize=3)
 def histories(kind: str, experiment: str = "rate") -> dict[tuple[str, float | None], pd.DataFrame]:
     """The stored runs of a kind by label, or, of the kind "frozen", by method and by the time of freezing."""
@@ -201,16 +195,21 @@ def slope(averages: pd.DataFrame) -> pd.Series:
     return pd.Series(np.polyfit(x, np.log(averages), 1)[0], averages.columns)
 
 
-def slopes(noise: float = NOISE, start: float = NEAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:
-    """Slopes over T = 1e3 ... 1e5 with the schedules of the theories: method, slope, low, high, claimed."""
-    rows = [(m, *interval(slope(stored("schedules", m, noise, start, SINCE))), CLAIMED.get(m)) for m in methods]
+def table(runs: dict[str, pd.Series]) -> pd.DataFrame:
+    """Mean and 95 % interval over the seeds, and the claimed exponent: method, slope, low, high, claimed."""
+    rows = [(method, *interval(each), CLAIMED.get(method)) for method, each in runs.items()]
     return pd.DataFrame(rows, columns=["method", "slope", "low", "high", "claimed"])
+
+
+def slopes(noise: float = NOISE, start: float = NEAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:
+    """Slopes over T = 1e3 ... 1e5 with the schedules of the theories."""
+    return table({method: slope(stored("schedules", method, noise, start, SINCE)) for method in methods})
 
 
 def levels(T: int, noise: float = NOISE, start: float = FAR, methods: Sequence[str] = tuple(CLAIMED)) -> pd.DataFrame:
     """A(T) with the schedules of the theories, by default from the far start: method, mean, low, high."""
-    rows = [(m, *interval(stored("schedules", m, noise, start).loc[T])) for m in methods]
-    return pd.DataFrame(rows, columns=["method", "mean", "low", "high"])
+    found = table({method: stored("schedules", method, noise, start).loc[T] for method in methods})
+    return found.rename(columns={"slope": "mean"}).drop(columns="claimed")
 
 
 def best_frozen(method: str, start: float = 2.0) -> pd.DataFrame:
@@ -221,6 +220,5 @@ def best_frozen(method: str, start: float = 2.0) -> pd.DataFrame:
 
 
 def fair_slopes(start: float = 2.0) -> pd.DataFrame:
-    """Slopes over T = 1e2 ... 1e4 of the best frozen schedule for each T: method, slope, low, high, claimed."""
-    rows = [(m, *interval(slope(best_frozen(m, start)[SEED_COLUMNS])), claimed) for m, claimed in CLAIMED.items()]
-    return pd.DataFrame(rows, columns=["method", "slope", "low", "high", "claimed"])
+    """Slopes over T = 1e2 ... 1e4 of the best frozen schedule for each T."""
+    return table({method: slope(best_frozen(method, start)[SEED_COLUMNS]) for method in CLAIMED})

@@ -5,7 +5,7 @@ import torch
 from pybtex.database import parse_file
 
 from bilevel_book.after_2023 import at_edges
-from bilevel_book.complexity import exponent, settings, squared, table
+from bilevel_book.complexity import exponent, settings, squared
 from bilevel_book.finite import FiniteQuadratic
 from bilevel_book.methods import SOLVERS
 from bilevel_book.paths import ROOT
@@ -29,14 +29,6 @@ def test_exponents_depend_on_the_order_and_halve_with_the_square():
     assert (squared("3"), squared("4 + 2/p")) == ("3/2", "2 + 1/p")
     with pytest.raises(ValueError, match="depends on the order p"):
         exponent("4 + 2/p")
-
-
-def test_the_table_has_a_row_for_every_method():
-    rows = table()
-    assert list(rows.index) == [method.name for setting in settings() for method in setting.methods]
-    assert tuple(rows.loc["FdeHBO"]) == (
-        "gradients", "one sample at two points: smooth f, g, H and J", "ε^-(3)", "ε^-(3/2)", "ε^-(3)",
-    )  # fmt: skip
 
 
 def test_the_mean_of_the_finite_quadratic_is_its_closed_form():

@@ -2,12 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from bilevel_book import experiments
 from bilevel_book.ledger import effects, values
-from bilevel_book.released.stored import readings
-from bilevel_book.verdicts.paired import against
 
 
 def history(values, rows=25, stop="steps", end=30.0):
@@ -60,38 +57,9 @@ def test_choices_are_compared_at_equal_seconds_and_momentum_at_equal_steps(evide
     assert line.endswith(": 1.00 to 1.00 times (3 seeds, 4000 steps)")
 
 
-def test_a_rival_is_compared_with_itself_and_momentum_in_its_own_group(evidence):
-    table = evidence.representation.copy()
-    table.loc[(table.group == "main") & (table.label == "F2SA"), "upper_loss"] *= 2
-    (line,) = effects.of_rival(table, "F2SA", ["F2SA, decaying"])
-    assert ": 0.50 to 0.50 times (3 seeds, 60 s)" in line
-    table.loc[(table.group == "momentum") & (table.label == "eta 1, momentum off"), "upper_loss"] *= 3
-    off = {"labels": ["eta 1, momentum off"], "group": "momentum", "base": "eta 0.9, as in the paper"}
-    (line,) = effects.of_fdehbo(table, **off)
-    assert ": 3.00 to 3.00 times (3 seeds, 1600 steps)" in line
-
-
-def test_an_unknown_label_raises(evidence):
-    with pytest.raises(ValueError, match=r"label in hyper-representation, ablations, 'delta 3'; known are .*delta 10"):
-        effects.of_fdehbo(evidence.representation, ["delta 3"])
-
-
-@pytest.mark.slow
-def test_a_defect_of_released_code_is_compared_over_its_seeds():
-    (line,) = effects.of_released("cleaning", "auc", ["all upper batches from training"])
-    auc = readings("cleaning", "auc")
-    row = against(auc.loc[["correct", "all upper batches from training"]]).iloc[0]
-    now, then = (auc.loc[name].mean() for name in ("all upper batches from training", "correct"))
-    assert line == (
-        f"stocBiO, all upper batches from training: auc {now:.3f} instead of {then:.3f}: "
-        f"{row.low:.2f} to {row.high:.2f} times ({auc.shape[1]} seeds)"
-    )
-
-
 def test_settings_are_shown_as_formulas():
     assert values.setting("hyper-cleaning", "FMBO", "eta") == "eta = min(1, 100 (t + 1)^(-0.667))"
     assert values.setting("hyper-representation", "FdeHBO", "alpha", "delta") == "alpha = 0.008, delta = 0.1"
-    assert values.seconds("hyper-cleaning") == f"{experiments.load('hyper-cleaning').sizes['full']['main'].time:g}"
 
 
 def test_steps_without_momentum_are_counted(evidence):

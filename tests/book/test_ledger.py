@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bilevel_book import experiments, paths
-from bilevel_book.ledger import PASSAGES, claims, effects, judged, render, taken, tally, values
+from bilevel_book.ledger import PASSAGES, claims, judged, render, taken, tally
 from bilevel_book.verdicts import Verdict
 
 BOOK = paths.ROOT / "book"
@@ -65,14 +65,6 @@ def test_the_quoted_table_agrees_with_itself_and_with_its_judges():
     assert rf"\epsilon^{{-{judge.options['said']}}}" in introduction.quote
 
 
-def test_judged_rates_stand_in_the_quotation():
-    for passage in PASSAGES:
-        for judge in passage.judges:
-            if judge.function.__name__ == "has_rate":
-                e = judge.options["exponent"]
-                assert rf"\epsilon^{{-{e:g}}}" in passage.quote or (e == 1.5 and "T^{2/3}" in passage.quote), passage.id
-
-
 def test_summaries_count_each_different_claim_once(ledger, choices):
     different = {replace(claim, where="") for _, found in ledger for claim in found}
     expected = Counter(claim.verdict for claim in different if not claim.apart)
@@ -100,14 +92,6 @@ def test_every_claim_is_listed_once_with_a_link_to_its_card(ledger):
     assert {"claim-experiments-figure-1-f3", "claim-experiments-figure-1-f3-tuned-alike"} < set(anchors)
 
 
-def test_every_choice_has_one_anchor_and_stands_in_one_list(choices):
-    page = "\n\n".join([render.choices_by_effect(choices), *map(render.choice_card, choices)])
-    anchors = re.findall(r"^\((choice-[\w-]+)\)=$", page, re.M)
-    assert len(set(anchors)) == len(anchors) == len(choices) + 2
-    links = re.findall(r"^- \[.+\]\(#([\w-]+)\)$", page, re.M)
-    assert sorted(links) == sorted(set(anchors) - {"choice-measured", "choice-not-measured"})
-
-
 def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices):
     """A run that was made to measure a choice must be seen."""
     shown = "\n".join(line for choice in choices for line in choice.effects)
@@ -119,36 +103,12 @@ def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices
                 assert (run.group, run.label) in seen or f"{run.label}: " in shown, run.name
 
 
-def test_every_card_shows_its_quotation_verdicts_and_links(ledger):
-    for passage, found in ledger:
-        card = render.passage_card(passage, found)
-        assert f"> {passage.quote}" in card
-        assert card.count("{.verdict ") == len(found)
-        assert all(claim.numbers in card and claim.measure in card for claim in found)
-        links = re.findall(r"\]\((\.\./chapters/[^)]+)\)", card)
-        assert len(links) == len(passage.chapters)
-        assert all((BOOK / link).exists() for link in links)
-
-
 def test_the_pages_show_every_section_once(choices):
     sections = {"claims": [passage.section for passage in PASSAGES], "assumptions": [c.section for c in choices]}
     for page, known in sections.items():
         text = (BOOK / f"{page}.md").read_text()
         assert re.findall(rf"```{{{page}-ledger}} (.+)", text) == list(dict.fromkeys(known))
     assert all(render.badge(verdict) in (BOOK / "claims.md").read_text() for verdict in Verdict)
-
-
-HELPERS = {"formula", "steps_without_momentum", "compared", "in_words", "_mean", "changes", "ends"}
-
-
-def functions_of(module):
-    return {name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__}
-
-
-def test_every_value_and_effect_is_used():
-    text = (BOOK / "bilevel_book/ledger/choices.toml").read_text()
-    for module in (values, effects):
-        assert all(re.search(rf"\b{name}\b", text) for name in functions_of(module) - HELPERS)
 
 
 def test_an_unknown_judge_and_missing_runs_raise(tmp_path):

@@ -9,10 +9,9 @@ import torch
 
 from bilevel_book import rates
 from bilevel_book.bent import Bent, InBall
-from bilevel_book.experiments import load, sweep
 from bilevel_book.ripples import Ripples
 from bilevel_book.walk import walk
-from bilevel_core import FMBO, FdeHBO, Samples, hypergradient, run
+from bilevel_core import FdeHBO, Samples, hypergradient, run
 from bilevel_core.directions import exact, finite_difference
 
 STORED = [*rates.CLAIMED, rates.CONTROL]
@@ -29,9 +28,6 @@ class Alone(Bent):
 
     def sample(self, generator):
         return Samples(*(type(b)(*(entries[self.part] for entries in b)) for b in self.whole.sample(generator)))
-
-
-# The problem
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 20.0])
@@ -58,20 +54,6 @@ def test_objective_has_one_stationary_point_and_is_not_convex():
     assert slope.abs().max() < problem.tilt + 1.6 / 1.25
 
 
-@pytest.mark.parametrize(
-    ("kind", "wrong"),
-    [(Ripples, {"mu": 2.0, "L": 1.0}), (Ripples, {"noise": (1.0, 2.0)}), (Ripples, {"tilt": 0.5}),
-     (Bent, {"bend": 1.0}), (Bent, {"width": 0.0})],
-    ids=str,
-)  # fmt: skip
-def test_invalid_options_raise(kind, wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        kind(**wrong)
-
-
-# Stacking
-
-
 @pytest.mark.slow  # each copy runs alone
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stack_equals_its_copies_run_alone(method):
@@ -84,24 +66,12 @@ def test_a_stack_equals_its_copies_run_alone(method):
             torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
-# Averages, slopes, intervals
-
-
 def test_averages_are_means_over_the_steps_before_the_horizon():
     problem, solver = Ripples(2, noise=0.5, start=2.0), rates.solver("SOBA")
     states = [walk(problem, solver, t)[-1] for t in range(7)]
     squares = torch.stack([problem.each(problem.hypergradient(s.x)).norm(dim=1) ** 2 for s in states])
     expected = [squares[:3].mean(0).numpy(), squares[:7].mean(0).numpy()]
     np.testing.assert_allclose(rates.averages(problem, "SOBA", [3, 7]), expected, rtol=1e-12)
-
-
-def test_the_file_has_the_noises_starts_and_horizons_of_the_chapter():
-    schedules, frozen = (load("rate").sizes["full"][kind] for kind in ("schedules", "frozen"))
-    assert schedules.problem == {"noises": list(rates.NOISES), "starts": list(rates.STARTS)}
-    assert frozen.problem == {"noises": [rates.NOISE], "starts": list(rates.STARTS[1:])}
-    assert schedules.every == rates.horizons(10, 1e5)
-    assert frozen.every == rates.horizons(100, 1e4, per_decade=5)
-    assert [run.options["method"] for run in sweep("rate", "full", ["schedules"])] == METHODS
 
 
 @pytest.mark.parametrize("power", [-2 / 3, -1 / 2, -2 / 5, -2 / 7])
@@ -130,9 +100,6 @@ def test_an_interrupted_average_resumes(tmp_path):
     for steps in (6, 9):
         part = run(problem, method, steps=steps, every=3, progress=False, checkpoint=tmp_path / "run.ckpt").history
     assert whole[problem.names].equals(part[problem.names])
-
-
-# T20: the rates
 
 
 @pytest.mark.slow  # a slope needs its decade
@@ -165,15 +132,6 @@ def test_best_frozen_schedule_is_inside_the_grid(method):
             assert row[rates.SEED_COLUMNS].mean() == pytest.approx(min(runs[tau, T] for tau in rates.taus(method)))
 
 
-# A lower level that is not quadratic
-
-
-def test_v_star_lies_in_the_ball_of_the_theorem(generator):
-    problem = Bent(3, noise=0.5)
-    x = 20 * torch.randn(12, generator=generator, dtype=torch.float64)
-    assert problem.each(problem.v_star(x)).norm(dim=1).max() <= problem.radius
-
-
 def test_error_of_differences_falls_with_the_square_of_delta(generator):
     problem = Bent(2, start=0.5)
     x, y = problem.start(generator)
@@ -182,15 +140,6 @@ def test_error_of_differences_falls_with_the_square_of_delta(generator):
     errors = [(finite_difference(problem, x, y, v, batch, delta).v - truth).norm() for delta in (0.02, 0.01)]
     assert errors[0] > 1e-6
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2, abs=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("delta", "floor"), [(1.0, 1e-4), (10.0, 1e-2)])
-def test_a_fixed_delta_ends_where_the_hypergradient_is_not_zero(delta, floor):
-    problem = Bent(1, noise=0.0)
-    solver = InBall(alpha=0.03, beta=0.3, lam=0.3, eta=1.0, delta=delta)
-    reached = problem.squared_norm(walk(problem, solver, 500)[-1].x).item()
-    assert floor / 10 < reached < floor
 
 
 def test_each_copy_has_its_own_ball():
@@ -204,14 +153,6 @@ def test_each_copy_has_its_own_ball():
         alone = Alone(whole, copy)  # the ball of one copy alone is FdeHBO's own
         own = walk(alone, FdeHBO(**{k: v for k, v in options.items() if k != "radius"}, r_v=0.8), 12)[-1]
         torch.testing.assert_close(whole.each(together.v)[copy], own.v, rtol=1e-9, atol=1e-9)
-
-
-def test_a_small_delta_is_fmbo():
-    problem = Bent(2, noise=0.5, start=2.0)
-    steps = {"alpha": 0.1, "beta": 0.3, "lam": 0.5, "eta": 0.5}
-    ours = walk(problem, InBall(**steps, delta=1e-4), 50)[-1]
-    theirs = walk(problem, FMBO(**steps, r_v=math.inf), 50)[-1]
-    torch.testing.assert_close(ours.x, theirs.x, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(

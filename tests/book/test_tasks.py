@@ -7,8 +7,7 @@ import torch
 
 from bilevel_book import after_2023
 from bilevel_book.methods import SOLVERS
-from bilevel_book.tasks import Penalties, SmallQuadratic, Task
-from bilevel_core import hypergradient
+from bilevel_book.tasks import Penalties, Task
 from bilevel_core.counting import counting
 
 
@@ -42,15 +41,6 @@ def test_penalty_acts_on_its_own_feature_only():
     higher[3] += np.log(3)
     gap = problem.lower(higher, y, slice(0, 200)) - problem.lower(x, y, slice(0, 200))
     assert gap.item() == pytest.approx(x[3].exp().item() * y[3].item() ** 2)  # (3 - 1) e^x y^2 / 2
-
-
-def test_quadratic_score_is_the_hypergradient_norm():
-    problem = SmallQuadratic(n=20, noise=0.5, seed=3)
-    best = problem.evaluate(problem.minimiser, torch.zeros(10).double())
-    assert best == pytest.approx({"score": 0, "selection_loss": 0}, abs=1e-9)
-    away = problem.evaluate(problem.x0, torch.zeros(10).double())
-    assert away["score"] == pytest.approx(hypergradient(problem, problem.x0).gradient.norm().item(), rel=1e-5)
-    assert away["selection_loss"] > 0
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.verdicts import Sentence, Verdict, compare, decide, judge, overall
+from bilevel_book.verdicts import Sentence, Verdict, compare, decide, judge
 from bilevel_book.verdicts.deciding import holm, without_inclusions
 from bilevel_book.verdicts.measures import curves, faster, lower, marks_of, stable
 
@@ -47,9 +47,6 @@ def words(*tables, sentence=LOWER, **rule):
     return judge(pd.concat(tables), sentence, **rule)
 
 
-# Measures
-
-
 def test_lower_reads_the_median_of_the_last_quarter():
     curve, marks = only(runs("A", 2.0 ** np.arange(25)))
     assert curve.read(lower, marks) == (2**21 + 2**22) / 2  # of 19, ..., 24
@@ -68,10 +65,8 @@ def test_stable_reads_the_largest_rise_after_the_first_tenth():
 def test_faster_reads_the_crossing_of_the_running_minimum():
     curve, marks = only(runs("A", [10, 8, 9, 8.5, *[4] * 12, *[1] * 9]))
     assert curve.read(faster(9.0), marks) == 50  # half of the first 100 steps
-    assert curve.read(faster(8.0), marks) == 100
     assert curve.read(faster(5.0), marks) == pytest.approx(300 + 75)  # from 8, the lowest, to 4
     assert curve.read(faster(2.0), marks) == pytest.approx(1500 + 200 / 3)
-    assert curve.read(faster(2.0), marks[:16]) == pytest.approx(1500 + 200 / 3)
     assert curve.read(faster(2.0), marks[:15]) == math.inf  # not yet
     assert curve.read(faster(0.5), marks) == math.inf
     assert math.isnan(curve.read(faster(10.0), marks))  # it starts there
@@ -84,17 +79,6 @@ def test_a_run_with_few_rows_is_not_read_and_decides_nothing():
     assert all(math.isnan(curve.read(measure, marks)) for measure in (lower, stable, faster(1.0)))
     rival = runs("B", *[[4, 3, 2] + [5, 2] * 11] * 3)
     assert {words(few, rival, sentence=s) for s in (LOWER, STABLE, FASTER)} == {UNDECIDED}
-
-
-def test_a_run_with_few_rows_near_the_end_is_not_read_at_two_thirds():
-    full = runs("A", *settling(2, 2))
-    thin = full[~full.step.between(1900, 2300)]
-    curve, marks = only(thin)
-    assert curve.read(lower, marks[:16]) == 2  # there are rows enough so far
-    assert math.isnan(curve.read(lower, marks, 16))
-    assert only(full)[0].read(lower, marks, 16) == 2
-    gone, _ = only(runs("A", [3.0] * 20 + [np.nan], stop="diverged", until=2000))
-    assert gone.read(lower, marks, 16) == 3  # it has no later rows, and that is a reading
 
 
 def test_runs_are_read_up_to_the_budget_they_share():
@@ -121,23 +105,11 @@ def test_a_diverged_run_reads_infinity_from_then_on():
     assert in_the_last_row.read(lower, marks) == math.inf
 
 
-def test_a_diverged_run_counts_the_same_at_two_thirds_whatever_comes_later():
-    gone = runs("B", *[[4.0, 3.0]] * 2, stop="diverged", until=100)
-    calm, falling = (runs("A", *[[4.0, *[1.0] * 16, *[late] * 8]] * 2) for late in (1.0, 0.01))
-    at = [compare(pd.concat([table, gone]), STABLE, "step").set_index("horizon")["mean"] for table in (calm, falling)]
-    assert at[0]["two thirds"] == at[1]["two thirds"] == pytest.approx(-math.log(4))
-    assert at[1]["end"] == pytest.approx(-math.log(400))  # from the lowest of the pair back to the start
-
-
-# Comparisons and words
-
-
 @pytest.mark.parametrize(
     ("ratio", "spread", "word"),
     [
         (0.80, 0.05, HOLDS), (0.80, 0.09, UNDECIDED), (1.25, 0.05, FAILS), (1.25, 0.09, UNDECIDED),
         (1.00, 0.01, ALIKE), (1.00, 0.03, UNDECIDED), (0.96, 0.001, ALIKE), (0.94, 0.001, HOLDS),
-        (0.94, 0.05, UNDECIDED),
     ],
 )  # fmt: skip
 def test_interval_and_margin_decide_the_verdict(ratio, spread, word):
@@ -156,9 +128,7 @@ def test_seeds_are_paired():
     a, b = runs("A", *settling(*0.9 * hard)), runs("B", *settling(*hard))
     assert words(a, b) == HOLDS
     assert words(a, b.assign(seed=b.seed + 2)) == UNDECIDED  # one partner decides nothing
-    assert words(a, b.assign(seed=b.seed + 3)) == UNDECIDED
     assert compare(pd.concat([a, b.assign(seed=b.seed + 1)]), LOWER, "step").n.tolist() == [2, 2]
-    assert words(a, b, runs("C", *settling(*hard)), margin=0.2) == ALIKE
 
 
 def test_different_verdicts_at_the_two_horizons_are_undecided():
@@ -166,7 +136,6 @@ def test_different_verdicts_at_the_two_horizons_are_undecided():
     a, b = runs("A", *late), runs("B", *settling(1, 1, 1))
     assert compare(pd.concat([a, b]), LOWER, "step")["mean"].to_numpy() == pytest.approx(np.log([1.2, 0.5]))
     assert words(a, b) == UNDECIDED
-    assert words(a.assign(label="B"), b.assign(label="A")) == UNDECIDED
 
 
 def test_faster_averages_the_levels_that_count():
@@ -177,7 +146,6 @@ def test_faster_averages_the_levels_that_count():
     assert table["mean"].to_numpy() == pytest.approx(math.log(2))
     assert words(a, b, sentence=replace(FASTER, levels=(3.0, 2.5))) == FAILS
     assert words(a, b, sentence=replace(FASTER, levels=(1.9, 0.1))) == UNDECIDED
-    assert words(a, b, sentence=replace(FASTER, levels=(5.0,))) == UNDECIDED
     later = runs("B", *[np.linspace(4, 1, 25) ** 1.2] * 2, np.linspace(4, 1, 25) ** 1.5)  # starts above 5
     assert compare(pd.concat([a, later]), replace(FASTER, levels=(3.5, 4.5)), "step").levels.tolist() == [1, 1]
 
@@ -211,7 +179,6 @@ def test_a_rival_that_diverges_everywhere_loses():
     assert compare(pd.concat([a, b]), replace(FASTER, levels=(3.0,)), "step")["mean"].iloc[1] < math.log(1 / 24)
     assert words(a.assign(label="B"), b.assign(label="A")) == FAILS
     assert words(diverging("A", *[[4.0, 9.0]] * 3), b) == UNDECIDED  # both: not alike
-    assert words(diverging("A", *[[4.0, 9.0]] * 3), b, sentence=FASTER) == UNDECIDED
 
 
 def one_diverges(label, levels):
@@ -228,7 +195,6 @@ def test_a_method_that_diverges_once_cannot_win_or_be_alike():
     assert compare(shared, LOWER, "step")["mean"].to_numpy() == pytest.approx(-0.9 * math.log(2))
     assert judge(shared, LOWER) == HOLDS
     assert words(runs("A", *settling(*nine, 1.0)), one_diverges("B", 1.5 * nine)) == HOLDS
-    assert words(runs("A", *settling(*np.full(10, 3.9))), one_diverges("B", 3.9 * nine)) == UNDECIDED
     # a run that ends above its start is still better than one that diverged
     worse = compare(pd.concat([runs("A", *settling(8, 8)), one_diverges("B", [5])]), LOWER, "step")
     assert worse["mean"].to_numpy() == pytest.approx((math.log(8 / 5) + math.log(8 / 8)) / 2)
@@ -237,14 +203,12 @@ def test_a_method_that_diverges_once_cannot_win_or_be_alike():
 def test_values_below_the_resolution_are_alike():
     flat, bump, jump = ([4] + [1.0] * 12 + [x] + [1.0] * 11 for x in (1, 1.04, 1.06))
     calm = runs("A", flat, flat)
-    assert words(calm, runs("B", flat, flat), sentence=STABLE) == ALIKE
     assert words(calm, runs("B", bump, bump), sentence=STABLE) == ALIKE
     assert words(calm, runs("B", jump, jump), sentence=STABLE) == HOLDS
     zero = runs("A", *settling(0, 0))
     assert words(zero, runs("B", *settling(0, 1e-7))) == ALIKE
     assert words(zero, runs("B", *settling(1e-3, 1e-3))) == HOLDS
     assert words(zero, runs("B", *settling(1e-3, 1e-3)), sentence=replace(LOWER, resolution=1e-3)) == ALIKE
-    assert words(zero, zero.assign(label="B"), sentence=STABLE) == ALIKE
 
 
 def test_a_sentence_has_the_worst_verdict_of_its_rivals():
@@ -260,7 +224,6 @@ def test_a_sentence_has_the_worst_verdict_of_its_rivals():
     assert against("2", "noisy", "0.5") == FAILS
     assert against("0.9999", means="alike") == HOLDS
     assert against("0.9999", "2", means="alike") == FAILS
-    assert against("0.5", means="alike") == FAILS
     assert against("0.9999", "noisy", "2", means="differs") == HOLDS
     assert against("0.9999", "noisy", means="differs") == UNDECIDED
     assert against("0.9999", means="differs") == FAILS
@@ -268,8 +231,6 @@ def test_a_sentence_has_the_worst_verdict_of_its_rivals():
     asked = replace(LOWER, rivals=("2", "0.5"), contains=("0.5",))
     shown = without_inclusions(decide(compare(table, asked, "step")), asked).groupby("rival").verdict.first()
     assert shown.to_dict() == {"2": HOLDS, "0.5": UNDECIDED}
-    assert against("2", "0.5", contains=("2",)) == FAILS
-    assert against("2", untestable={"2": "no number is stated"}) == UNTESTABLE
     assert against("2", "no runs", "noisy", untestable={"no runs": "no number is stated"}) == UNTESTABLE
     assert against("0.5", "no runs", untestable={"no runs": "no number is stated"}) == FAILS
 
@@ -292,16 +253,6 @@ def test_invalid_sentences_and_tables_raise():
         judge(table.assign(loss=-table.loss), LOWER)
 
 
-def test_a_method_without_values_on_an_axis_is_undecided():
-    table = pd.concat([runs("A", *settling(1, 1)), runs("B", *settling(3, 3)).assign(equivalents=np.nan)])
-    assert [judge(table, LOWER, axis) for axis in ("step", "equivalents", "seconds")] == [HOLDS, UNDECIDED, HOLDS]
-    assert overall(decide(compare(table, LOWER, "step")), LOWER) == HOLDS
-    assert compare(table, LOWER, "equivalents").n.tolist() == [0, 0]
-
-
-# Intervals and Holm's rule
-
-
 def compared(r):
     """Of log ratios, a row for each rival: the table that `compare` would make."""
     rows = {"rival": [f"rival {i}" for i in range(len(r))], "horizon": "end"}
@@ -314,7 +265,6 @@ def test_holm_tests_the_smallest_first_and_stops_at_the_first_failure():
     a = 0.025
     assert holm(np.array([0.02, 0.001, 0.012])) == pytest.approx([a, a / 3, a / 2])
     assert holm(np.array([0.02, 0.001, 0.013])) == pytest.approx([a / 2, a / 3, a / 2])  # 0.013 > a / 2: 0.02 stays
-    assert holm(np.array([0.02])) == pytest.approx([a])
 
 
 M = math.log(1.05)
@@ -325,8 +275,6 @@ M = math.log(1.05)
     ("truth", "spread", "most"),
     [
         ([-M] * 6, 0.1, 0.025),  # on the margin: only "holds" is wrong; without Holm in 14 sentences of a hundred
-        ([-1.02 * M] * 6, 0.01, 0.025),  # just beyond: "alike" is wrong
-        ([-M, M] * 3, 0.1, 0.025),
         ([0.0] * 6, 1.0, 0.05),  # both sides are wrong
         ([-1.0, 1.0, -1.0, -M, M, 0.0], 0.05, 0.05),  # three are easy, and leave the others a wider level
     ],
@@ -339,15 +287,3 @@ def test_wrong_verdicts_are_as_rare_as_promised(truth, spread, most):
         said = decide(compared(truth + spread * rng.standard_normal((6, 5)))).verdict.to_numpy()
         wrong += any(word not in (right, UNDECIDED) for word, right in zip(said, true, strict=True))
     assert 0 < wrong / families < most + 3 * math.sqrt(most * (1 - most) / families)
-
-
-def test_the_verdict_follows_from_the_interval():
-    rng, margin, seen = np.random.default_rng(2), 1.05, set()
-    for _ in range(40):
-        mean, spread = rng.normal(0, 0.15, (3, 1)), 10 ** rng.uniform(-3, -1, (3, 1))
-        for row in decide(compared(mean + spread * rng.standard_normal((3, 5)))).itertuples():
-            inside = 1 / margin <= row.low and row.high <= margin
-            read = {HOLDS: row.high <= 1 / margin, FAILS: row.low >= margin, ALIKE: inside}
-            assert [word for word in read if read[word]] == [row.verdict] * (row.verdict != UNDECIDED)
-            seen.add(row.verdict)
-    assert len(seen) == 4

@@ -1,7 +1,7 @@
 """Two ledgers, computed when the book is built: what the paper says and whether it holds, and what it leaves open.
 
 claims.toml and choices.toml hold the texts and name the functions that fill them in: the judges in counts, lemmas,
-rates, representation, cleaning, sentences and untestable; values and effects for the choices.
+rates, experiments and sentences; values and effects for the choices.
 """
 
 from bilevel_book.ledger.choices import Choice, taken

@@ -14,15 +14,20 @@ import pandas as pd
 
 from bilevel_book.checks import checked_by
 from bilevel_book.labels import CLEANING, REPRESENTATION
-from bilevel_book.ledger import cleaning, counts, lemmas, rates, representation, sentences, untestable
+from bilevel_book.ledger import counts, experiments, lemmas, rates, sentences
 from bilevel_book.ledger.claim import Claim
-from bilevel_book.ledger.evidence import Evidence
-from bilevel_book.ledger.files import call, read_entries
+from bilevel_book.ledger.evidence import Evidence, call, read_entries
 from bilevel_book.verdicts import Verdict
 from bilevel_book.verdicts.sentences import Case, case
 
 FILE = Path(__file__).with_name("claims.toml")
-MODULES = (cleaning, counts, lemmas, rates, representation, sentences, untestable)
+KNOWN = {
+    name: each for module in (counts, experiments, lemmas, rates, sentences) for name, each in vars(module).items()
+}
+PLACES = {  # in the paper, of the passages of a section that say no other
+    "Abstract": "Abstract", "Introduction": "Section 1", "Contributions": "Section 1.1", "Algorithms": "Section 2.2",
+    "Table 1": "Table 1: samples | batch size | iterations | loops",
+}  # fmt: skip
 FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
     REPRESENTATION: ("experiments:figure-1", "representation"),
     CLEANING: ("experiments:figure-2", "cleaning"),
@@ -46,9 +51,6 @@ class Judge:
         words = [self.function.__name__, *options]
         return " ".join(reversed(words) if "sentence" in self.options else words)
 
-    def judge(self, tables: dict[str, Any]) -> Claim:
-        return replace(call(self.function, tables, **self.options), where=self.where)
-
 
 @dataclass(frozen=True)
 class Passage:
@@ -68,17 +70,17 @@ class Passage:
 
     def claims(self, **tables: Any) -> list[Claim]:
         """What is found, from the fields of `Evidence` at which its judges look."""
-        return [judge.judge(tables) for judge in self.judges]
+        return [replace(call(each.function, tables, **each.options), where=each.where) for each in self.judges]
 
 
 def load(path: Path = FILE) -> tuple[Passage, ...]:
     """The passages of a file, all of whose judges exist."""
-    return tuple(_passage(entry) for entry in read_entries(path))
-
-
-def _passage(entry: dict[str, Any]) -> Passage:
-    judges = tuple(judge for given in entry["judges"] for judge in _judges(given, entry))
-    return Passage(**entry | {"judges": judges, "chapters": tuple(entry.get("chapters", ()))})
+    passages = []
+    for entry in read_entries(path):
+        entry.setdefault("where", PLACES.get(entry["section"]))
+        judges = tuple(judge for given in entry["judges"] for judge in _judges(given, entry))
+        passages.append(Passage(**entry | {"judges": judges, "chapters": tuple(entry.get("chapters", ()))}))
+    return tuple(passages)
 
 
 def _judges(given: str | dict[str, Any], entry: dict[str, Any]) -> Iterator[Judge]:
@@ -89,10 +91,9 @@ def _judges(given: str | dict[str, Any], entry: dict[str, Any]) -> Iterator[Judg
         yield Judge(sentences.as_stated, {"sentence": sentence}, where)
         yield Judge(sentences.tuned_alike, {"sentence": sentence}, where)
     if name := options.pop("judge", None):
-        known = {key: function for module in MODULES for key, function in vars(module).items()}
-        if name not in known:
+        if name not in KNOWN:
             raise ValueError(f"{FILE.name}, {entry['id']}: there is no judge {name!r}")
-        yield Judge(known[name], options, where)
+        yield Judge(KNOWN[name], options, where)
 
 
 PASSAGES = load()

@@ -35,51 +35,52 @@ def compared(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: 
 
 def in_words(read: pd.DataFrame, budget: str = "") -> str:
     """A row with the changed setting, a row with the unchanged one, a column for each seed; inf: that run diverged."""
-    n, numbers = read.shape[1], " instead of ".join(map(_mean, read.to_numpy()))
+    n, gone = read.shape[1], np.isinf(read).sum(axis=1)
+    rows = zip(gone, read.mean(axis=1), strict=True)
+    numbers = " instead of ".join(f"diverged on {k} of {n}" if k else f"{mean:.3f}" for k, mean in rows)
     seeds = "one seed" if n == 1 else f"{n} seeds"
-    if n > 1 and np.isfinite(read.to_numpy()).all():
+    if n > 1 and not gone.any():
         row = against(read, read.index[1]).iloc[0]
         numbers += f": {row.low:.2f} to {row.high:.2f} times"
     return f"{numbers} ({seeds}{budget})"
 
 
-def _mean(row: np.ndarray) -> str:
-    gone = np.isinf(row).sum()
-    return f"diverged on {gone} of {len(row)}" if gone else f"{row.mean():.3f}"
-
-
 def changes(
-    table: pd.DataFrame, experiment: str, base: tuple[str, str], others: dict[str, tuple[str, str]], axis: str
+    table: pd.DataFrame, experiment: str, base: tuple[str, str], group: str, labels: list[str], axis: str, shown: str
 ) -> Lines:
-    """A line for each of the others, (group, label) by the name it is shown by, against the base."""
+    """A line for each of the labels of a group, put into words by `shown`, against the base: a group and a label."""
     column, unchanged = METRICS[experiment], select(table, experiment, *base)
-    return tuple(
-        f"{name}: {column.replace('_', ' ')} {compared(select(table, experiment, *other), unchanged, column, axis)}"
-        for name, other in others.items()
-    )
-
-
-# Hyper-representation
+    found = {name: compared(select(table, experiment, group, name), unchanged, column, axis) for name in labels}
+    return tuple(f"{shown.format(name)}: {column.replace('_', ' ')} {told}" for name, told in found.items())
 
 
 def of_fdehbo(
     representation: pd.DataFrame, labels: list[str], group: str = "ablations", base: str = "as in the paper"
 ) -> Lines:
-    """FdeHBO, at equal steps."""
-    return changes(representation, REPRESENTATION, (group, base), {name: (group, name) for name in labels}, "step")
+    """FdeHBO on hyper-representation, at equal steps."""
+    return changes(representation, REPRESENTATION, (group, base), group, labels, "step", "{}")
 
 
 def of_rival(representation: pd.DataFrame, method: str, labels: list[str]) -> Lines:
     """Other readings of a rival, against the one in the main comparison, at the same second."""
-    others = {name: ("rivals", name) for name in labels}
-    return changes(representation, REPRESENTATION, ("main", method), others, "seconds")
+    return changes(representation, REPRESENTATION, ("main", method), "rivals", labels, "seconds", "{}")
+
+
+def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
+    """FMBO on hyper-cleaning, at equal steps."""
+    return changes(cleaning, CLEANING, ("momentum", "main comparison"), "momentum", labels, "step", shown)
+
+
+def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
+    """A method on hyper-cleaning against itself in the main comparison, at the same second."""
+    return changes(cleaning, CLEANING, ("main", method), group, labels, "seconds", "{}")
 
 
 def of_held_out(representation: pd.DataFrame) -> Lines:
     """FdeHBO when a part of the training file is held out."""
-    base, split = ("main", "FdeHBO"), ("held_out", "FdeHBO")
-    accuracy = select(representation, REPRESENTATION, *split).groupby("seed").test_accuracy.last()
-    told = changes(representation, REPRESENTATION, base, {"split training file": split}, "seconds")
+    base, shown = ("main", "FdeHBO"), "split training file"
+    told = changes(representation, REPRESENTATION, base, "held_out", ["FdeHBO"], "seconds", shown)
+    accuracy = select(representation, REPRESENTATION, "held_out", "FdeHBO").groupby("seed").test_accuracy.last()
     return (*told, f"accuracy on images never used {mean_and_range(accuracy)}")
 
 
@@ -87,20 +88,6 @@ def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Line
     last = select(representation, REPRESENTATION, "main", *methods).groupby("label").last()  # the same on every seed
     each = 1000 * last.seconds / last.gradients
     return tuple(f"{method}: {each[method]:.1f} seconds for a thousand gradients" for method in methods)
-
-
-# Hyper-cleaning
-
-
-def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lines:
-    """FMBO, at equal steps; `shown` puts a label into words."""
-    others = {shown.format(name): ("momentum", name) for name in labels}
-    return changes(cleaning, CLEANING, ("momentum", "main comparison"), others, "step")
-
-
-def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
-    """A method against itself in the main comparison, at the same second."""
-    return changes(cleaning, CLEANING, ("main", method), {name: (group, name) for name in labels}, "seconds")
 
 
 def decay_when_tuned(methods: list[str]) -> Lines:

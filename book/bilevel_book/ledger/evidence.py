@@ -1,8 +1,17 @@
-"""What the ledgers look at: the stored runs of both experiments, the sentences that they decide, the measured rates."""
+"""What the ledgers look at, and the functions that they call by name.
 
+The ledgers' files are TOML with a list of entries for each section; a line break in a text is a blank. A parameter of a
+function that is named as a field of `Evidence` gets that field, so that the first line of a function says what it
+looks at; the other arguments stand in the file.
+"""
+
+import inspect
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,3 +36,23 @@ class Evidence:
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
         said = [cells(method).assign(method=method, earlier=cells(method, EARLIER).outcome) for method in RUNS]
         return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), pd.concat(said))
+
+
+def call(function: Callable[..., Any], tables: dict[str, Any], *arguments: Any, **options: Any) -> Any:
+    """The function with what the file gives it and with those tables, fields of `Evidence`, that it names."""
+    wanted = inspect.signature(function).parameters
+    return function(*arguments, **options, **{name: table for name, table in tables.items() if name in wanted})
+
+
+def read_entries(path: Path) -> list[dict[str, Any]]:
+    """All entries, in the order of the file, each with the name of its section."""
+    content = _without_line_breaks(tomllib.loads(path.read_text(encoding="utf-8")))
+    return [{"section": section} | entry for section, entries in content.items() for entry in entries]
+
+
+def _without_line_breaks(given: Any) -> Any:
+    if isinstance(given, dict):
+        return {key: _without_line_breaks(part) for key, part in given.items()}
+    if isinstance(given, list):
+        return [_without_line_breaks(part) for part in given]
+    return given.strip("\n").replace("\n", " ") if isinstance(given, str) else given

@@ -1,8 +1,9 @@
 """Settings that were taken, read from the experiments' files and from the methods.
 
-Their names stand in the templates of choices.toml, `{setting: hyper-cleaning, FMBO, alpha, beta}`.
+VALUES has what may stand in the templates of choices.toml, as in `{setting: hyper-cleaning, FMBO, alpha, beta}`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -31,66 +32,31 @@ def formula(setting: Any) -> str:
 
 def setting(experiment: str, method: str, *names: str) -> str:
     """Options of a method in the main comparison."""
-    return ", ".join(f"{name} = {number(experiment, method, name)}" for name in names)
-
-
-def number(experiment: str, method: str, name: str) -> str:
-    """The same without the name of the option."""
-    return formula(paper_settings(experiment, method)[name])
-
-
-def default(method: str, name: str) -> str:
-    """An option of a method, unless said otherwise."""
-    return formula(getattr(SOLVERS[method](), name))
-
-
-def option(experiment: str, name: str) -> str:
-    """An option of the problem."""
-    return formula(load(experiment).options[name])
-
-
-def seconds(experiment: str) -> str:
-    """The budget of the main comparison, in calibrated seconds."""
-    return formula(load(experiment).sizes["full"]["main"].time)
-
-
-def batch(method: str) -> str:
-    """Its batch in hyper-cleaning."""
-    return f"batch {sweep(CLEANING, groups=['main'], labels=[method])[0].problem_options['batch_size']}"
-
-
-def images(level: str) -> str:
-    """How many training images a level of hyper-cleaning has."""
-    return str(IMAGES[level].stop - IMAGES[level].start)
-
-
-def image_numbers(level: str) -> str:
-    """Which they are."""
-    return f"{IMAGES[level].start} to {IMAGES[level].stop - 1}"
-
-
-def norm_of_first_v() -> str:
-    return f"{FMBO().init(Quadratic()).v.norm().item():g}"
-
-
-def gradients(method: str, step: str) -> str:
-    """How many a method takes in its first step, its second, ..."""
-    return str(cost(method, int(step))[-1].gradients)
-
-
-def products(method: str, length: str) -> str:
-    """H v in a step in which the option `length` gives the linear system three iterations."""
-    return f"{cost(method, inner=3, **{length: 3})[-1].Hv} H v"
+    given = paper_settings(experiment, method)
+    return ", ".join(f"{name} = {formula(given[name])}" for name in names)
 
 
 def without_momentum(method: str, cleaning: pd.DataFrame) -> str:
-    """How much of a method's main runs has eta = 1, which is no momentum."""
+    """How much of a method's main runs on hyper-cleaning has eta = 1, which is no momentum."""
     steps = select(cleaning, CLEANING, "main", method).groupby("seed").step.max().mean()
-    off = steps_without_momentum(method)
+    eta = paper_settings(CLEANING, method)["eta"]
+    off = next(t for t in range(10**6) if value_at(eta, t) < 1)
     return f"{method}: eta is 1, no momentum, in the first {min(off, steps):.0f} of {steps:.0f} steps"
 
 
-def steps_without_momentum(method: str) -> int:
-    """The t at which the eta of a method in hyper-cleaning first falls below 1."""
-    eta = paper_settings(CLEANING, method)["eta"]
-    return next(t for t in range(10**6) if value_at(eta, t) < 1)
+VALUES: dict[str, Callable[..., str]] = {
+    "setting": setting,
+    "without_momentum": without_momentum,
+    "number": lambda experiment, method, name: formula(paper_settings(experiment, method)[name]),
+    "default": lambda method, name: formula(getattr(SOLVERS[method](), name)),
+    "option": lambda experiment, name: formula(load(experiment).options[name]),  # of the problem
+    "seconds": lambda experiment: formula(load(experiment).sizes["full"]["main"].time),
+    "batch": lambda method: (
+        f"batch {sweep(CLEANING, groups=['main'], labels=[method])[0].problem_options['batch_size']}"
+    ),
+    "images": lambda level: str(IMAGES[level].stop - IMAGES[level].start),  # how many, and which
+    "image_numbers": lambda level: f"{IMAGES[level].start} to {IMAGES[level].stop - 1}",
+    "norm_of_first_v": lambda: f"{FMBO().init(Quadratic()).v.norm().item():g}",
+    "gradients": lambda method, step: str(cost(method, int(step))[-1].gradients),  # in its first step, its second, ...
+    "products": lambda method, length: f"{cost(method, inner=3, **{length: 3})[-1].Hv} H v",  # for three iterations
+}

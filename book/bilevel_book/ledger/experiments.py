@@ -1,4 +1,4 @@
-"""Claims about data hyper-cleaning, Figure 2 of the paper, that are shown apart: ours, or true by construction."""
+"""Claims about the experiments beside the sentences of the protocol, most of them true by construction or ours."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +10,8 @@ from bilevel_book.experiments.report import mean_and_range
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.claim import CONSTRUCTION, OWN_QUESTION, Claim, holds_if
 from bilevel_book.ledger.sentences import ruling
+from bilevel_book.mnist.hyper_representation import lenet
+from bilevel_book.verdicts import Verdict
 from bilevel_book.verdicts.sentences import Case
 
 
@@ -59,3 +61,34 @@ def ball_does_no_harm(cleaning: pd.DataFrame) -> Claim:
     numbers = f"{mean_and_range(ball)} with, {mean_and_range(free)} without"
     holds = holds_if(ball.mean() <= free.max())
     return Claim("the projection does no harm to the convergence", measure, numbers, holds, CONSTRUCTION)
+
+
+def consistent_with_theory() -> Claim:
+    """Softmax does not see what is added to all ten scores, so H has a null vector for each input of the last layer."""
+    text = "the experiment is consistent with the theoretical results"
+    measure = "the lower level is not strongly convex, so that the theorems say nothing about it"
+    _, head = lenet()
+    return Claim(text, measure, f"{head.in_features} + 1 flat directions of the lower level", Verdict.UNTESTABLE)
+
+
+def dimensions() -> Claim:
+    measure = "parameters of LeNet-5: last layer, and the rest"
+    upper, lower = (sum(p.numel() for p in part.parameters()) for part in lenet())
+    holds = holds_if((lower, upper) == (850, 60856))
+    return Claim("the dimensions are 850 and 60856", measure, f"{lower} and {upper}", holds, CONSTRUCTION)
+
+
+def last_two_layers() -> Claim:
+    measure = "parameters of the last two layers; the lower level has 850"
+    features, head = lenet()
+    layers = [sum(p.numel() for p in layer.parameters()) for layer in (*features, head)]
+    last_two = sum([size for size in layers if size][-2:])
+    return Claim("the lower level holds the last two layers", measure, f"{last_two}", holds_if(last_two == 850))
+
+
+def no_run_decides(text: str, reason: str) -> Claim:
+    return Claim(text, reason, "no number", Verdict.UNTESTABLE)
+
+
+def came_first(text: str) -> Claim:
+    return no_run_decides(text, "a statement about what others had done by 2023, which no run decides")
