@@ -3,7 +3,7 @@
 import pytest
 
 from bilevel_book.ledger import counts, experiments, lemmas, of_experiment, rates
-from bilevel_book.ledger.claim import CONSTRUCTION, TUNED
+from bilevel_book.ledger.claim import TUNED
 from bilevel_book.ledger.sentences import as_stated, tuned_alike
 from bilevel_book.verdicts import Verdict
 from bilevel_book.verdicts.cells import Outcome
@@ -33,13 +33,6 @@ def test_a_rate_is_judged_by_its_own_cells(evidence):
     assert rates.has_rate(evidence.cells.assign(outcome=Outcome.NOTHING), "FdeHBO", 1.5).verdict is UNDECIDED
     other = rates.has_rate(evidence.cells.assign(earlier=Outcome.NOTHING), "FdeHBO", 1.5)
     assert other.numbers.endswith("with slopes from T = 100 on the verdict would be “undecided”")
-
-
-def test_exponents_are_compared_with_the_table():
-    claim = rates.bound_below_its_kind()
-    assert (claim.verdict, claim.numbers, claim.apart) == (HOLDS, "1.5 against 3.5 and 2.5", CONSTRUCTION)
-    assert rates.samples_as_in_table("M", iterations=2, batch=1, said=3).verdict is HOLDS
-    assert rates.samples_as_in_table("M", iterations=2, batch=1, said=2).verdict is FAILS
 
 
 @pytest.mark.parametrize(("name", "needs"), [("FdeHBO", False), ("PZOBO-S", False), ("FMBO", True), ("stocBiO", True)])
@@ -140,13 +133,6 @@ def test_unreadable_untestable_and_diverged_runs_are_named(evidence, case_of):
     claim = as_stated(case_of(gone[(gone.stop != "diverged") | (gone.seconds <= 30)]), "C3")
     assert "(diverged on 2 of 3 seeds)" in claim.numbers
     assert "; FMBO diverged on 1 of 3 seeds;" in claim.numbers
-
-
-@pytest.mark.slow
-def test_a_method_behind_a_special_case_of_itself_is_undecided(evidence, case_of):
-    claim = tuned_alike(case_of(changed(evidence.cleaning, "tuned", "SOBA", train_loss=0.5)), "C5")
-    assert claim.verdict is UNDECIDED
-    assert "SOBA 2.00 (2.00 to 2.00, undecided) (a special case of FMBO, which was not tuned enough)" in claim.numbers
 
 
 @pytest.mark.slow

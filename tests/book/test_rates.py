@@ -122,16 +122,6 @@ def test_stored_slopes_with_the_best_constant_steps_match_the_theory(start):
     assert (slopes.slope < slopes.claimed + 0.025).all()
 
 
-@pytest.mark.parametrize("method", rates.CLAIMED)
-def test_best_frozen_schedule_is_inside_the_grid(method):
-    for start in rates.STARTS[1:]:
-        best = rates.best_frozen(method, start)
-        assert rates.taus(method)[0] < best.tau[10_000] < rates.taus(method)[-1]
-        runs = rates.stored("frozen", method, start=start).mean(axis=1)
-        for T, row in best.iterrows():
-            assert row[rates.SEED_COLUMNS].mean() == pytest.approx(min(runs[tau, T] for tau in rates.taus(method)))
-
-
 def test_error_of_differences_falls_with_the_square_of_delta(generator):
     problem = Bent(2, start=0.5)
     x, y = problem.start(generator)

@@ -31,15 +31,6 @@ def test_the_file_has_the_sentences_of_the_protocol():
             assert words in measures[name] or name == "D1"
 
 
-def test_sentences_about_aid_fp_are_decided_by_the_longer_runs(monkeypatch):
-    asked = set()
-    monkeypatch.setattr(sentences, "complete", lambda experiment, group, folder: asked.add(group) or settled("x", 1.0))
-    for first, group in {"AID-FP": "long", "FMBO": "main"}.items():
-        asked.clear()
-        sentences._track(ENTRIES["C2"], "stated", first, None)
-        assert asked == {group}
-
-
 def settled(label, *levels, group="tuned", stop="time"):
     """Runs that stay at their level from the first of 24 marks on."""
     step = np.arange(25.0)
@@ -88,17 +79,6 @@ def test_other_rules_are_counted(runs):
     assert [case.verdict("tuned", margin=margin) for margin in (0.98, 1.02)] == ["holds", "alike"]  # PZOBO-S: by 2
     assert told([case], None, 0.05) == "Margin 5%, on the home axis: 1 holds, 1 not testable; none moved"
     assert told([case], "step", 1.02) == "Margin 102%, in steps: 1 alike, 1 not testable; 1 moved (bold)"
-
-
-def test_each_level_is_another_rule_and_unreadable_rules_are_not_counted():
-    falls, flat = np.linspace(4, 0.5, 25), np.r_[4, np.linspace(2, 1.75, 24)]
-    table = pd.concat([settled("A", 1, 1).assign(loss=[*falls] * 2), settled("B", 1, 1).assign(loss=[*flat] * 2)])
-    faster = Sentence("A is faster", "A", ("B",), "faster", "loss", (3.0, 1.8))
-    track = sentences.Track(table.assign(equivalents=np.nan), "step", (faster,))
-    rules = sentences.Case("X", "A is faster", "A", {"stated": track}).rules
-    by_level = rules[(rules.axis == "step") & (rules.margin == 0.05)].verdict
-    assert by_level.tolist() == [Verdict.FAILS, Verdict.FAILS, Verdict.HOLDS]  # all, 3, 1.8
-    assert rules.groupby("axis").read.any().to_dict() == {"step": True, "equivalents": False, "seconds": True}
 
 
 def test_missing_runs_raise_with_a_remedy(tmp_path, capsys):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from bilevel_book.verdicts import Sentence, Verdict, compare, decide, judge
-from bilevel_book.verdicts.deciding import holm, without_inclusions
+from bilevel_book.verdicts.deciding import holm
 from bilevel_book.verdicts.measures import curves, faster, lower, marks_of, stable
 
 HOLDS, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
@@ -91,9 +91,6 @@ def test_runs_are_read_up_to_the_budget_they_share():
     assert words(*both, sentence=replace(LOWER, rivals=("B", "C")), axis="step") == UNDECIDED
     compared = decide(compare(pd.concat(both), replace(LOWER, rivals=("B", "C")), "step"))
     assert compared.verdict.tolist() == [HOLDS] * 2 + [UNDECIDED] * 2  # C, which ends early, ends only its own
-    # sums of floats miss the marks by a rounding error
-    table = short.assign(step=np.r_[0, np.cumsum(np.full(24, 0.1))])
-    assert only(table)[0].read(lower, 2.4 * np.arange(1, 25) / 24) == 2
 
 
 def test_a_diverged_run_reads_infinity_from_then_on():
@@ -146,16 +143,12 @@ def test_faster_averages_the_levels_that_count():
     assert table["mean"].to_numpy() == pytest.approx(math.log(2))
     assert words(a, b, sentence=replace(FASTER, levels=(3.0, 2.5))) == FAILS
     assert words(a, b, sentence=replace(FASTER, levels=(1.9, 0.1))) == UNDECIDED
-    later = runs("B", *[np.linspace(4, 1, 25) ** 1.2] * 2, np.linspace(4, 1, 25) ** 1.5)  # starts above 5
-    assert compare(pd.concat([a, later]), replace(FASTER, levels=(3.5, 4.5)), "step").levels.tolist() == [1, 1]
 
 
 def test_a_level_that_is_never_met_counts_as_the_horizon():
     a, b = runs("A", *[np.r_[np.linspace(4, 1, 13), np.ones(12)]] * 3), runs("B", *settling(2, 2, 2))
     table = compare(pd.concat([a, b]), replace(FASTER, levels=(1.75,)), "step")  # A is there at 3/8 of the budget
     assert table["mean"].to_numpy() == pytest.approx(np.log([3 / 8 * 3 / 2, 3 / 8]))
-    both = compare(pd.concat([a, b]), replace(FASTER, levels=(2.5, 1.75)), "step")  # A at 1/4, B at 3/4 of a mark
-    assert both["mean"].to_numpy() == pytest.approx((np.log([9 / 16, 3 / 8]) + math.log(8)) / 2)
     assert words(a, b, sentence=replace(FASTER, levels=(1.75,))) == HOLDS
     # most seeds: three of four get there, then two
     for k, counts in ((3, 1), (2, 0)):
@@ -195,9 +188,6 @@ def test_a_method_that_diverges_once_cannot_win_or_be_alike():
     assert compare(shared, LOWER, "step")["mean"].to_numpy() == pytest.approx(-0.9 * math.log(2))
     assert judge(shared, LOWER) == HOLDS
     assert words(runs("A", *settling(*nine, 1.0)), one_diverges("B", 1.5 * nine)) == HOLDS
-    # a run that ends above its start is still better than one that diverged
-    worse = compare(pd.concat([runs("A", *settling(8, 8)), one_diverges("B", [5])]), LOWER, "step")
-    assert worse["mean"].to_numpy() == pytest.approx((math.log(8 / 5) + math.log(8 / 8)) / 2)
 
 
 def test_values_below_the_resolution_are_alike():
@@ -228,9 +218,6 @@ def test_a_sentence_has_the_worst_verdict_of_its_rivals():
     assert against("0.9999", "noisy", means="differs") == UNDECIDED
     assert against("0.9999", means="differs") == FAILS
     assert against("2", "0.5", contains=("0.5",)) == UNDECIDED  # it loses to a special case of itself
-    asked = replace(LOWER, rivals=("2", "0.5"), contains=("0.5",))
-    shown = without_inclusions(decide(compare(table, asked, "step")), asked).groupby("rival").verdict.first()
-    assert shown.to_dict() == {"2": HOLDS, "0.5": UNDECIDED}
     assert against("2", "no runs", "noisy", untestable={"no runs": "no number is stated"}) == UNTESTABLE
     assert against("0.5", "no runs", untestable={"no runs": "no number is stated"}) == FAILS
 
