@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from bilevel_core.checks import COUNT
 from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.problems import LowerNoise, UpperNoise
 
@@ -40,9 +41,7 @@ class Ripples(BilevelProblem):
         r: float = 0.6,
         tilt: float = 0.25,
     ):
-        for name, value in (("copies", copies), ("dim", dim)):
-            if not (isinstance(value, int) and value >= 1):
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        COUNT.check(copies=copies, dim=dim)
         if not 0 < mu <= L:
             raise ValueError(f"need 0 < mu <= L, got mu = {mu}, L = {L}")
         # Otherwise Phi has no minimiser: its sides have the slopes tilt + 1/a and tilt - 1/a, give or take r/a.

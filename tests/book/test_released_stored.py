@@ -8,7 +8,7 @@ import pytest
 
 from bilevel_book.figures.released import by_switch
 from bilevel_book.released.stored import HALF, RENOISED, at_the_published_step, readings
-from bilevel_book.verdicts.paired import against
+from bilevel_book.verdicts.deciding import against
 from bilevel_book.verdicts.student import quantile
 
 READ = pd.DataFrame(

@@ -13,7 +13,7 @@ from bilevel_book.figures.verdicts import told
 from bilevel_book.ledger import of_experiment
 from bilevel_book.paths import ROOT, chapter
 from bilevel_book.verdicts import Sentence, Verdict, judge, sentences
-from bilevel_book.verdicts.itself import against_itself
+from bilevel_book.verdicts.sentences import against_itself
 
 ENTRIES = sentences.entries()
 

@@ -77,7 +77,7 @@ def load(path: Path = FILE) -> tuple[Passage, ...]:
     """The passages of a file, all of whose judges exist."""
     passages = []
     for entry in read_entries(path):
-        entry.setdefault("where", PLACES.get(entry["section"]))
+        entry.setdefault("where", PLACES.get(entry["section"], ""))
         judges = tuple(judge for given in entry["judges"] for judge in _judges(given, entry))
         passages.append(Passage(**entry | {"judges": judges, "chapters": tuple(entry.get("chapters", ()))}))
     return tuple(passages)

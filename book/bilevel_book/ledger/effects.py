@@ -13,8 +13,8 @@ from bilevel_book.labels import CLEANING, REPRESENTATION, select
 from bilevel_book.ledger.values import formula
 from bilevel_book.released.stored import curve
 from bilevel_book.verdicts.comparison import Pairs
+from bilevel_book.verdicts.deciding import against
 from bilevel_book.verdicts.measures import curves, lower
-from bilevel_book.verdicts.paired import against
 
 Lines = tuple[str, ...]
 METRICS = {REPRESENTATION: "upper_loss", CLEANING: "train_loss"}

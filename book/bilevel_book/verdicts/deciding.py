@@ -41,6 +41,7 @@ MEANT: dict[str, dict[Verdict, Verdict]] = {  # what the verdict on a rival says
     "alike": {Verdict.ALIKE: Verdict.HOLDS, Verdict.HOLDS: Verdict.FAILS},
     "differs": {Verdict.FAILS: Verdict.HOLDS, Verdict.ALIKE: Verdict.FAILS},
 }
+WORDS = {Verdict.HOLDS: "lower", Verdict.FAILS: "higher", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided"}
 WORST_FIRST = (Verdict.FAILS, Verdict.UNTESTABLE, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.HOLDS)
 
 
@@ -107,3 +108,18 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def judge(runs: pd.DataFrame, sentence: Sentence, axis: str = "equivalents", margin: float = MARGIN) -> Verdict:
     """The verdict on a sentence; `decide(compare(...))` has the numbers behind it."""
     return overall(decide(compare(runs, sentence, axis), margin), sentence)
+
+
+def against(read: pd.DataFrame, unchanged: str = "correct") -> pd.DataFrame:
+    """What one change does: of each other row of `read`, a column for each seed, the ratio to the unchanged one.
+
+        r_s = log(what is read with the change / what is read without it)        on seed s, both at the same place
+
+    `word` is lower, higher, alike or undecided, as `decide` says, but at one place alone: runs that are too short to be
+    read at 24 marks have no second one. Low to high is the interval by which a row was judged, Holm's rule included.
+    """
+    r = np.log(read.drop(index=unchanged) / read.loc[unchanged])
+    n, none = r.shape[1], dict.fromkeys(("first_diverged", "rival_diverged", "both_diverged"), 0)
+    error = r.std(axis=1, ddof=1) / np.sqrt(n)
+    judged = decide(pd.DataFrame({"rival": r.index, "n": n, "mean": r.mean(axis=1), "error": error} | none))
+    return judged.assign(ratio=np.exp(judged["mean"]), word=judged.verdict.map(WORDS))

@@ -34,6 +34,9 @@ LEVELS = {  # for the measure faster
     "test_loss": ON_CLEANING,
     "train_loss": ON_CLEANING,
 }
+# A method to be compared with itself on an experiment, the metric, and a sentence about both, for its axis; its twins.
+ITSELF = {"hyper-cleaning": ("FMBO", "train_loss", "C3"), "hyper-representation": ("FdeHBO", "upper_loss", "F1")}
+TWINS = {"stated": ("main", "again"), "tuned": ("tuned", "again_tuned")}
 HALF_AN_IMAGE = 1 / 6000  # errors are shares of 3000 images
 
 
@@ -169,3 +172,17 @@ def _runs(experiment: str, readings: list[str], folder: Path, name: str) -> pd.D
 def complete(experiment: str, group: str, folder: Path = RESULTS) -> pd.DataFrame:
     """All runs of a group, read once."""
     return runs_of(experiment, group, folder)
+
+
+def against_itself(experiment: str, track: str) -> pd.DataFrame:
+    """What `decide` says of a method and the same method with other seeds, data and starts, on every measure."""
+    (method, metric, sentence), (group, twin) = ITSELF[experiment], TWINS[track]
+    ours, theirs = complete(experiment, group).query("label == @method"), complete(experiment, twin)
+    pairs = dict(zip(sorted(set(theirs.seed)), sorted(set(ours.seed)), strict=True))  # nothing but the order pairs them
+    runs = pd.concat([ours, theirs.assign(label="itself", seed=theirs.seed.map(pairs))], ignore_index=True)
+    found = []
+    for measure in ("faster", "lower", "stable"):
+        levels = LEVELS[metric] if measure == "faster" else ()
+        asked = Sentence("A/A", method, ("itself",), measure, metric, levels)
+        found.append(decide(compare(runs, asked, entries()[sentence][track]["axis"])).assign(measure=measure))
+    return pd.concat(found, ignore_index=True)
