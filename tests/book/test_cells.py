@@ -44,7 +44,6 @@ def test_a_cell_follows_from_its_two_slopes(runs, control, outcome):
         ([Outcome.SUPPORTS] * 2, Verdict.UNDECIDED),
         ([Outcome.SUPPORTS] * 9 + [Outcome.AGAINST], Verdict.UNDECIDED),
         ([Outcome.AGAINST] * 3 + [Outcome.SILENT], Verdict.FAILS),
-        ([Outcome.AGAINST] * 9 + [Outcome.SUPPORTS], Verdict.UNDECIDED),
     ],
 )
 def test_the_verdict_on_a_rate_follows_from_its_cells(outcomes, verdict):

@@ -111,10 +111,8 @@ def test_the_pages_show_every_section_once(choices):
     assert all(render.badge(verdict) in (BOOK / "claims.md").read_text() for verdict in Verdict)
 
 
-def test_an_unknown_judge_and_missing_runs_raise(tmp_path):
+def test_an_unknown_judge_raises(tmp_path):
     path = tmp_path / "claims.toml"
     path.write_text('[[Abstract]]\nid = "a:b"\nwhere = "Abstract"\nquote = "q"\njudges = ["singel_loop"]')
     with pytest.raises(ValueError, match="a:b: there is no judge 'singel_loop'"):
         claims.load(path)
-    with pytest.raises(FileNotFoundError, match=r"runs of hyper-representation, pilot, are not stored.*reproduce"):
-        experiments.runs_of("hyper-representation", results=tmp_path)

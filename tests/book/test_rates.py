@@ -90,8 +90,6 @@ def test_frozen_schedules_are_constants(method):
     if hasattr(frozen, "eta"):
         assert frozen.value("eta", 1) == 0.5
         assert frozen.value("eta", 5000) == moving.value("eta", 101)
-    with pytest.raises(ValueError, match="no such method: Newton"):
-        rates.Averaged(method="Newton")
 
 
 def test_an_interrupted_average_resumes(tmp_path):
