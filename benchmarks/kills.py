@@ -120,4 +120,4 @@ def kill_in_sweeps(place: Path, kills: int, seeds: int = 4) -> tuple[Counter[str
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         killed, again = kill_in_sweeps(Path(folder), 100)
-    print(f"killed: {dict(killed)}; every run is stored once, as one process does it; {again:.0%} of them done again")
+    print(f"killed: {dict(killed)}; every run stored once, as by one process; {again:.0%} of the work done again")

@@ -62,8 +62,8 @@ class F2SAP(Solver[F2SAPState]):
     def update(self, problem, state, generator):
         x, ell, all_j = state.x, self.value("multiplier", state.t), nodes(self.p)
         if len(state.rows) != len(all_j):
-            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y, the state has {len(state.rows)}"
-            raise ValueError(f"{needed}: make it by its own init")
+            needed = f"F2SAP of order {self.p} needs {len(all_j)} rows of y"
+            raise ValueError(f"{needed}, not {len(state.rows)}: make it by its own init")
 
         def each(rows: Tensor, of: str) -> Tensor:
             """grad_y or grad_x of j f + ell g at y_j, a row for each j, on one draw."""
