@@ -26,6 +26,7 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from bilevel_core.problem import BilevelProblem
+from bilevel_core.schedules import Rule
 from bilevel_core.solvers.base import Solver, State
 
 FORMAT = b"bilevel_core checkpoint 3\n"
@@ -50,14 +51,13 @@ class Checkpoint:
     def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: Point, **options: object):
         self.path, self.problem, self.solver, self.start = path, problem, solver, start
         self.rank, processes = problem.processes()
-        options |= {"processes": processes, "problem": type(problem.local()).__qualname__}
-        options |= {"solver": type(solver).__qualname__}
-        options |= {f"solver's {name}": value for name, value in vars(solver).items()}
+        names = {"problem": type(problem.local()).__qualname__, "solver": type(solver).__qualname__}
+        options |= {"processes": processes} | names | {f"solver's {key}": value for key, value in vars(solver).items()}
         self.options = {name: _described(value) for name, value in options.items()}
         self.latest: dict[str, Any] | None = None
         self.due, self.was_read_back = 0.0, False
         kinds = {type(each) for each in (solver, problem, *vars(solver).values())}
-        self.classes = _records_beside(*kinds, *State.__subclasses__())
+        self.classes = _records_beside(*kinds, *State.__subclasses__(), *Rule.__subclasses__())
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
     def __enter__(self) -> Self:

@@ -60,7 +60,12 @@ def test_run_split_at_random_steps_is_bit_equal(path, name):
     assert resumed.state.t == 30
 
 
-@pytest.mark.parametrize("solver", [FdeHBO(alpha=Adam(0.1)), FMBO(independent=True), FMBO(eta=lambda t: 1 / (1 + t))])
+HIDDEN_RULE = SOLVERS["PZOBO-S"](released=True)  # moves y by an Adam of its own
+
+
+@pytest.mark.parametrize(
+    "solver", [FdeHBO(alpha=Adam(0.1)), FMBO(independent=True), FMBO(eta=lambda t: 1 / (1 + t)), HIDDEN_RULE]
+)
 def test_interrupted_run_resumes_bit_equal(path, solver):
     whole = run(quadratic(), solver, 2, steps=60, every=7, **quiet)
     for when in (32, 20):  # twice in a row, from where the last one stopped
