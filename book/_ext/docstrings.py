@@ -79,13 +79,21 @@ def signature_of(thing: Any) -> str:
         return "(**options)"
     signature = inspect.signature(thing)
     given = (parameter for name, parameter in signature.parameters.items() if name != "self")
-    shown = [parameter.replace(annotation=_Kind.of(parameter.annotation)) for parameter in given]
+    shown = [
+        parameter.replace(annotation=_Kind.of(parameter.annotation), default=_without_machine(parameter.default))
+        for parameter in given
+    ]
     returned = signature.empty if inspect.isclass(thing) else _Kind.of(signature.return_annotation)
     return str(signature.replace(parameters=shown, return_annotation=returned))
 
 
+def _without_machine(default: Any) -> Any:
+    """A folder by its name: its path is another one wherever the book is built."""
+    return _Kind(default.name) if isinstance(default, Path) else default
+
+
 class _Kind(str):
-    """An annotation as the source has it; a plain string would be shown in quotes."""
+    """A text as the source has it; a plain string would be shown in quotes."""
 
     __repr__ = str.__str__
 

@@ -126,6 +126,10 @@ def test_pages_are_light(pages):
     assert [path.name for path in [*pages, *frames] if path.stat().st_size > 1_000_000] == []
 
 
+def test_pages_do_not_name_the_folder_of_the_build(pages):
+    assert [page.name for page in pages if str(HTML.parents[1]) in page.read_text()] == []
+
+
 def test_list_for_programs_has_every_page(pages):
     words = (HTML / "llms.txt").read_text()
     listed = re.findall(r"^- \[[^\]]+\]\((\S+)\)", words, re.M)
