@@ -5,10 +5,11 @@ takes both steps again, and must get the same bits: other code, data, closures, 
 without reading any source. Not seen is what neither step computes: `evaluate`, and examples that neither step draws.
 """
 
+import copy
 import io
+import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,14 +27,14 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from bilevel_core.problem import BilevelProblem
-from bilevel_core.schedules import Rule
 from bilevel_core.solvers.base import Solver, State
 
-FORMAT = b"bilevel_core checkpoint 3\n"
+FORMAT = b"bilevel_core checkpoint 4, sha256 "  # then a line of what the run is, then its content
 PAUSE_SECONDS = 1.0  # from one save to the next, at least
 SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
 TIMES = (0, 1, 10, 100, 1000, 10_000)  # the steps t at which a schedule is looked at
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
+POINTS = "start", "first", "previous", "here"
 NUMPY = [bytes, np.ndarray, np.dtype, *(np.zeros(shape).sum(0).__reduce__()[0] for shape in (1, (1, 1)))]
 NUMPY += [type(np.dtype(code)) for code in np.typecodes["All"]]  # all that arrays and their numbers are pickled with
 
@@ -42,22 +43,30 @@ class Point(NamedTuple):
     """A run between two steps: the state of its method, and what `problem.state_dict()` returned there."""
 
     state: State
-    problem: Any
+    problem: dict[str, Any]
+
+
+class ForeignCheckpoint(ValueError):
+    """The file is damaged, or of another run."""
 
 
 class Checkpoint:
     """The file of one run, for one process at a time; of several that share a problem, the first one writes it."""
 
-    def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: Point, **options: object):
-        self.path, self.problem, self.solver, self.start = path, problem, solver, start
+    def __init__(self, path: Path, problem: BilevelProblem, solver: Solver[Any], start: State, **options: object):
+        self.path, self.problem, self.solver = path, problem, solver
         self.rank, processes = problem.processes()
         names = {"problem": type(problem.local()).__qualname__, "solver": type(solver).__qualname__}
         options |= {"processes": processes} | names | {f"solver's {key}": value for key, value in vars(solver).items()}
         self.options = {name: _described(value) for name, value in options.items()}
+        self.start = self.here = self._point(start)
+        self.first: Point | None = None  # after the first step
+        self.previous: Point | None = None  # before the last step
+        self.classes = {
+            kind for _, (kind, *_) in _leaves(self.start) if isinstance(kind, type)
+        }  # a file makes no other
         self.latest: dict[str, Any] | None = None
-        self.due, self.was_read_back = 0.0, False
-        kinds = {type(each) for each in (solver, problem, *vars(solver).values())}
-        self.classes = _records_beside(*kinds, *State.__subclasses__(), *Rule.__subclasses__())
+        self.due = 0.0
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
     def __enter__(self) -> Self:
@@ -80,35 +89,38 @@ class Checkpoint:
                 Path(self.lock.lock_file).unlink()
             self.lock.release()
 
+    def add_step(self, state: State) -> None:
+        """Note where a step has led."""
+        self.previous, self.here = self.here, self._point(state)
+        self.first = self.first or self.here
+
     def keep(self, content: dict[str, Any]) -> None:
         """Keep all that is needed to go on from a row: on disk at once, unless something was saved just now."""
-        self.latest = content
+        self.latest = content | {name: vars(self)[name] for name in POINTS}
         if time.monotonic() >= self.due:
             self.save()
 
     def save(self) -> None:
-        """Write what was kept last. Until a step was taken it is read back: what cannot be resumed is refused."""
+        """Write what was kept last, unless it would not be read as it is: what cannot be resumed is refused at once."""
         if self.latest is None or self.rank > 0:
             return
         began, buffer = time.monotonic(), io.BytesIO()
         try:
-            torch.save({"options": self.options, "torch": str(torch.__version__), "content": self.latest}, buffer)
-            file = FORMAT + sha256(buffer.getbuffer()).digest() + buffer.getvalue()
-            if not self.was_read_back and (place := difference(self.latest, self._read(file)["content"])):
+            torch.save(self.latest, buffer)
+            if place := difference(self.latest, self._read(buffer.getvalue())):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
-            allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and named tuples or dataclasses"
+            allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and what the first state is made of"
             why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
-            raise ValueError(
-                f"{self.path} cannot hold this run ({why}); it can hold {allowed} of the modules that define the "
-                "method and the problem"
-            ) from error
-        write_atomically(self.path, file)
-        self.was_read_back, self.latest, now = self.latest["first"] is not None, None, time.monotonic()
+            raise ValueError(f"{self.path} cannot hold this run ({why}); it can hold {allowed}") from error
+        about = {"torch": str(torch.__version__), "options": self.options}
+        body = json.dumps(about).encode() + b"\n" + buffer.getvalue()
+        write_atomically(self.path, _head(body) + b"\n" + body)
+        self.latest, now = None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
 
     def load(self) -> dict[str, Any] | None:
-        """What was saved, if anything, with the problem set back to there; ValueError if it is another run's."""
+        """What was kept, if anything, with the problem set back to there."""
         exists = self.path.exists()
         (share,) = self.problem.average(torch.tensor([float(exists)]))
         if 0 < share < 1:
@@ -116,33 +128,40 @@ class Checkpoint:
         if not exists:
             return None
         try:
-            saved = self._read(self.path.read_bytes())
+            head, _, body = self.path.read_bytes().partition(b"\n")
+            if head != _head(body):
+                raise ValueError("it is damaged, or of another kind: its checksum does not fit")
+            about, _, content_bytes = body.partition(b"\n")
+            saved = json.loads(about)
             for name, now in self.options.items():
                 if (then := saved["options"][name]) != now:
                     raise ValueError(f"its {name} is {then}, now it is {now}")
-            content: dict[str, Any] = saved["content"]
+            content = self._read(content_bytes)
             self._check_start(content["start"], content["here"])
-            for step, before, after in (("first", "start", "first"), ("last", "previous", "here")):
-                if content[before] and content[after]:  # if a step was taken
-                    self._check_step(step, content[before], content[after], saved["torch"])
+            if content["first"]:
+                self._check_step("first", content["start"], content["first"], saved["torch"])
+                self._check_step("last", content["previous"], content["here"], saved["torch"])
             self.problem.load_state_dict(content["here"].problem)
         except Exception as error:
             why = f"it lacks {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"{self.path} is no checkpoint of this run ({why}); move it away to start anew") from error
+            cure = "move it away to start anew"
+            raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({why}); {cure}") from error
+        vars(self).update({name: content[name] for name in POINTS})
         return content
 
-    def _read(self, file: bytes) -> dict[str, Any]:
-        head = len(FORMAT) + 32
-        if not file.startswith(FORMAT) or file[len(FORMAT) : head] != sha256(file[head:]).digest():
-            raise ValueError("it is damaged, or of another kind: its checksum does not fit")
-        with torch.serialization.safe_globals([Point, *NUMPY, *self.classes]):
-            return torch.load(io.BytesIO(file[head:]), weights_only=True)
+    def _point(self, state: State) -> Point:
+        return Point(state, copy.deepcopy(self.problem.state_dict()))
+
+    def _read(self, body: bytes) -> dict[str, Any]:
+        """A file makes no other things than the first state is made of."""
+        with torch.serialization.safe_globals([*NUMPY, *self.classes]):
+            return torch.load(io.BytesIO(body), weights_only=True)
 
     def _check_start(self, start: Point, here: Point) -> None:
         """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
         if place := difference(start.state, self.start.state):
             raise ValueError(f"it started from another {place}")
-        for name, value in dict(start.problem).items():
+        for name, value in start.problem.items():
             if not difference(value, here.problem[name]) and difference(value, self.start.problem[name]):
                 raise ValueError(f"its problem had another {name}")
 
@@ -157,15 +176,8 @@ class Checkpoint:
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
 
-def _is_record(cls: type) -> bool:
-    return is_dataclass(cls) or (issubclass(cls, tuple) and "_fields" in vars(cls))
-
-
-def _records_beside(*kinds: type) -> list[type]:
-    """The dataclasses and named tuples in the modules that define these classes: a file may make no other things."""
-    modules = {sys.modules[cls.__module__] for kind in kinds for cls in kind.__mro__}
-    named = {each for module in modules for each in vars(module).values() if isinstance(each, type)}
-    return [cls for cls in named if _is_record(cls)]
+def _head(body: bytes) -> bytes:
+    return FORMAT + sha256(body).hexdigest().encode()
 
 
 def difference(one: Any, other: Any) -> str:
@@ -181,10 +193,9 @@ def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
         yield name, (value.dtype, value.shape, value.reshape(-1).view(torch.uint8).numpy().tobytes())
     elif isinstance(value, np.ndarray):
         yield name, (value.dtype, value.shape, value.tobytes())
-    elif _is_record(type(value)):
-        yield from _leaves(vars(value) if is_dataclass(value) else value._asdict(), name)
-    elif isinstance(value, list | tuple | dict):
-        parts = value if isinstance(value, dict) else dict(enumerate(value))
+    elif isinstance(value, list | tuple | dict) or is_dataclass(value):
+        nest = vars(value) if is_dataclass(value) else value
+        parts = nest if isinstance(nest, dict) else dict(enumerate(nest))
         yield name, (type(value), [*parts])
         for key, part in parts.items():
             yield from _leaves(part, key if isinstance(key, str) else name)

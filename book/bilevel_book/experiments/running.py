@@ -26,7 +26,7 @@ from bilevel_book.experiments.plan import MissingTrials, Plan, Run
 from bilevel_book.experiments.tables import StoredRun, as_csv, sha256_of, stored_runs, table_file, write_table
 from bilevel_book.paths import RESULTS
 from bilevel_core import run as run_solver
-from bilevel_core.checkpoint import write_atomically
+from bilevel_core.checkpoint import ForeignCheckpoint, write_atomically
 
 PAUSE = 0.5  # seconds from one look at what others do to the next
 ONE_RUN = Lock()  # a Dask worker may have several threads, but the problem and the torch of a process are for one run
@@ -152,10 +152,8 @@ def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
         with one_thread():
             given = {"progress": False, "checkpoint": checkpoint} | run.budget
             result = run_solver(run.make_problem(), solver, run.seed, **given)
-    except ValueError as error:
-        if checkpoint is None or "is no checkpoint of this run" not in str(error):
-            raise
-        checkpoint.unlink()  # of other code, or damaged: the run starts anew
+    except ForeignCheckpoint:  # of other code, or damaged: the run starts anew
+        checkpoint.unlink()
         return perform(run, checkpoint)
     if result.stop == "interrupted":
         raise KeyboardInterrupt
