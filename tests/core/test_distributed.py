@@ -2,7 +2,6 @@
 
 import io
 import json
-import json
 import os
 import subprocess
 import sys
