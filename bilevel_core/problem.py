@@ -34,15 +34,6 @@ class BilevelProblem(ABC):
     # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
     x_blocks: tuple[int, ...] | None = None
 
-    def __init_subclass__(cls) -> None:
-        """A class gives f (and g) as `upper` or as `upper_at`; the other one is made here, also if a parent has one."""
-        for name in ("upper", "lower"):
-            loss, loss_at = vars(cls).get(name), vars(cls).get(f"{name}_at")
-            if loss is not None and loss_at is None:
-                setattr(cls, f"{name}_at", vars(BilevelProblem)[f"{name}_at"])
-            elif loss_at is not None and loss is None:
-                setattr(cls, name, _from_partial(name, loss_at))
-
     @abstractmethod
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """The first iterates x_0 and y_0."""
@@ -51,13 +42,13 @@ class BilevelProblem(ABC):
     def sample(self, generator: torch.Generator) -> Samples:
         """Draw one independent pair of batches, using nothing but `generator` for randomness."""
 
-    @abstractmethod
     def upper(self, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         """f(x, y; batch), a scalar."""
+        return self.upper_at(x, batch)(y)
 
-    @abstractmethod
     def lower(self, x: Tensor, y: Tensor, batch: Any) -> Tensor:
         """g(x, y; batch), a scalar."""
+        return self.lower_at(x, batch)(y)
 
     def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
         """y -> f(x, y; batch), with what depends on x and the batch alone computed before y is known."""
@@ -106,14 +97,6 @@ class BilevelProblem(ABC):
     def processes(self) -> tuple[int, int]:
         """The number of this process, from 0, and how many share the problem."""
         return 0, 1
-
-
-def _from_partial(name: str, loss_at: Callable[..., Callable[[Tensor], Tensor]]) -> Loss:
-    def loss(self: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> Tensor:
-        return loss_at(self, x, batch)(y)
-
-    loss.__name__ = name
-    return loss
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -175,6 +158,10 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     for name, value in vars(problem).items():
         if callable(vars(BilevelProblem).get(name)) and not callable(value):
             raise ValueError(f"{name} is a method of BilevelProblem, got {value!r}: give your attribute another name")
+    given = {name for kind in type(problem).__mro__ if kind is not BilevelProblem for name in vars(kind)}
+    for name in ("upper", "lower"):
+        if not {name, f"{name}_at"} & given:
+            raise ValueError(f"{type(problem).__name__} must define {name}(x, y, batch), or {name}_at(x, batch)")
     first = _evaluate_at_start(problem, seed, problem.upper, problem.lower)
     if problem.state_dict():
         return
@@ -217,9 +204,7 @@ def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: L
         found[name] = torch.cat([value.detach()[None], *(slope for slope in (in_x, in_y) if slope is not None)])
         if not found[name].isfinite().all():
             what = f"the gradient of {name} is not finite" if value.isfinite() else f"{name} is {value.item()}"
-            finite = all(t.isfinite().all() for t in tensors)
-            cause = "0 / 0, log 0, labels that are all ignored (-100)?" if finite else "its batch is not finite"
-            raise ValueError(f"{what} at the start: {cause}")
+            raise ValueError(f"{what} at the start: is its batch finite? 0 / 0, log 0, or labels all ignored (-100)?")
     if not depends_on_x:
         raise ValueError(f"neither upper nor lower depends on x{UNSEEN}")
     return found

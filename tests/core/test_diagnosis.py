@@ -9,7 +9,6 @@ import torch
 from bilevel_book.methods import SOLVERS
 from bilevel_core import FMBO, SOBA, FdeHBO, diagnose, diagnosis, run
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.runner import Result
 
 EVERY = {name: Solver() for name, Solver in SOLVERS.items() if name != "alternating"}
 
@@ -54,8 +53,12 @@ def watched(solver, moved=1.0, norms=((1.0, 1.0, 1.0),) * 10, name="", numbers=(
     """The warnings of a run that ended like this: rows of (||x - x_0||, ||y||, ||v||)."""
     problem = problem or Quadratic()
     start = solver.init(problem)
-    state, history = start.replace(x=start.x + moved, y=start.y + 1, t=300), pd.DataFrame({name: [*numbers]})
-    return [*diagnose(Result(problem, solver, start, state, history, "steps", norms, (name,) * bool(name), **options))]
+    known = {
+        "problem": problem, "solver": solver, "start": start, "norms": norms, "columns": [name] * bool(name),
+        "state": start.replace(x=start.x + moved, y=start.y + 1, t=300), "history": pd.DataFrame({name: [*numbers]}),
+        "nonfinite": "", "best": None, "refit": None,
+    }  # fmt: skip
+    return [*diagnose(SimpleNamespace(**known | options))]
 
 
 def test_loss_above_its_start_is_told():
