@@ -62,9 +62,7 @@ class Checkpoint:
         self.start = self.here = self._point(start)
         self.first: Point | None = None  # after the first step
         self.previous: Point | None = None  # before the last step
-        self.classes = {
-            kind for _, (kind, *_) in _leaves(self.start) if isinstance(kind, type)
-        }  # a file makes no other
+        self.classes = {kind for _, (kind, *_) in _leaves(self.start) if isinstance(kind, type)}
         self.latest: dict[str, Any] | None = None
         self.due = 0.0
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
@@ -105,17 +103,18 @@ class Checkpoint:
         if self.latest is None or self.rank > 0:
             return
         began, buffer = time.monotonic(), io.BytesIO()
+        about = {"torch": str(torch.__version__), "options": self.options}
         try:
             torch.save(self.latest, buffer)
-            if place := difference(self.latest, self._read(buffer.getvalue())):
+            body = json.dumps(about).encode() + b"\n" + buffer.getvalue()
+            file = FORMAT + sha256(body).hexdigest().encode() + b"\n" + body
+            if place := difference(self.latest, self._read(file)[0]):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
             allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and what the first state is made of"
             why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
             raise ValueError(f"{self.path} cannot hold this run ({why}); it can hold {allowed}") from error
-        about = {"torch": str(torch.__version__), "options": self.options}
-        body = json.dumps(about).encode() + b"\n" + buffer.getvalue()
-        write_atomically(self.path, _head(body) + b"\n" + body)
+        write_atomically(self.path, file)
         self.latest, now = None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
 
@@ -128,34 +127,33 @@ class Checkpoint:
         if not exists:
             return None
         try:
-            head, _, body = self.path.read_bytes().partition(b"\n")
-            if head != _head(body):
-                raise ValueError("it is damaged, or of another kind: its checksum does not fit")
-            about, _, content_bytes = body.partition(b"\n")
-            saved = json.loads(about)
-            for name, now in self.options.items():
-                if (then := saved["options"][name]) != now:
-                    raise ValueError(f"its {name} is {then}, now it is {now}")
-            content = self._read(content_bytes)
+            content, version = self._read(self.path.read_bytes())
             self._check_start(content["start"], content["here"])
             if content["first"]:
-                self._check_step("first", content["start"], content["first"], saved["torch"])
-                self._check_step("last", content["previous"], content["here"], saved["torch"])
+                self._check_step("first", content["start"], content["first"], version)
+                self._check_step("last", content["previous"], content["here"], version)
             self.problem.load_state_dict(content["here"].problem)
         except Exception as error:
-            why = f"it lacks {error}" if isinstance(error, KeyError) else error
             cure = "move it away to start anew"
-            raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({why}); {cure}") from error
+            raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({error}); {cure}") from error
         vars(self).update({name: content[name] for name in POINTS})
         return content
 
     def _point(self, state: State) -> Point:
         return Point(state, copy.deepcopy(self.problem.state_dict()))
 
-    def _read(self, body: bytes) -> dict[str, Any]:
-        """A file makes no other things than the first state is made of."""
-        with torch.serialization.safe_globals([*NUMPY, *self.classes]):
-            return torch.load(io.BytesIO(body), weights_only=True)
+    def _read(self, file: bytes) -> tuple[dict[str, Any], str]:
+        """The content of a file, if it is of a run with these options, and the torch that wrote it."""
+        head, _, body = file.partition(b"\n")
+        if head != FORMAT + sha256(body).hexdigest().encode():
+            raise ValueError("it is damaged, or of another kind: its checksum does not fit")
+        about, _, content = body.partition(b"\n")
+        saved = json.loads(about)
+        for name, now in self.options.items():
+            if (then := saved["options"][name]) != now:
+                raise ValueError(f"its {name} is {then}, now it is {now}")
+        with torch.serialization.safe_globals([*NUMPY, *self.classes]):  # a file can make nothing else
+            return torch.load(io.BytesIO(content), weights_only=True), saved["torch"]
 
     def _check_start(self, start: Point, here: Point) -> None:
         """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
@@ -170,14 +168,10 @@ class Checkpoint:
         self.problem.load_state_dict(before.problem)
         again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
         if place := difference(after, again):
-            now = str(torch.__version__)
             cause = "other code or data, or steps that do not repeat"
-            cause = f"its torch was {version}, now it is {now}" if version != now else cause
+            if version != torch.__version__:
+                cause = f"its torch was {version}, now it is {torch.__version__}"
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
-
-
-def _head(body: bytes) -> bytes:
-    return FORMAT + sha256(body).hexdigest().encode()
 
 
 def difference(one: Any, other: Any) -> str:
@@ -204,17 +198,15 @@ def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
 
 
 def _described(option: Any) -> str:
-    """An option as it prints, a function by its values: it has no other name that would last."""
-    values = []
-    with suppress(Exception):  # a schedule may end
-        for t in TIMES if isinstance(option, FunctionType) else ():
-            values.append(option(t))
-    return str(values) if values else re.sub(" at 0x[0-9a-fA-F]+", "", repr(option))
+    """An option as it prints; a function by its values, since it has no other name that would last."""
+    if isinstance(option, FunctionType):
+        with suppress(Exception):  # it may end before the last of these times
+            return str([option(t) for t in TIMES])
+    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(option))
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
     """Write a neighbour, flush it to disk, then move it into place: a crash leaves the old file or the new one."""
-    path = Path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -223,9 +215,5 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException as error:
-        with suppress(OSError):
-            part.unlink()
-        if isinstance(error, OSError):
-            error.filename = str(path)  # a full disk does not say where
-        raise
+    finally:
+        part.unlink(missing_ok=True)
