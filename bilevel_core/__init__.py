@@ -8,9 +8,9 @@ from bilevel_core.problem import BilevelProblem, Samples
 from bilevel_core.refitting import refit
 from bilevel_core.runner import run, run_seeds
 from bilevel_core.solvers import SOLVERS
+from bilevel_core.solvers.base import Adam, Momentum, Normalised
 from bilevel_core.solvers.fdehbo import FdeHBO
 from bilevel_core.solvers.fmbo import FMBO
-from bilevel_core.solvers.rules import Adam, Momentum, Normalised
 from bilevel_core.solvers.soba import SOBA
 from bilevel_core.stepsizes import suggest
 

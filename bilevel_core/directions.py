@@ -73,7 +73,7 @@ def finite_difference(
         f = check_scalar("upper", problem.upper(x, y, samples.upper), graph=True)
         lower = problem.lower_at(x, samples.lower)  # what depends on x alone is computed once for the three y
         g = check_scalar("lower", lower(y), graph=True)
-        slope, up, down = central_difference(lower, y, v, delta)
+        slope, (up, down) = slope_along(lower, y, v, delta)
         (d_y,) = derivatives(g, y, retain=True)  # this pass stops at y: what depends on x alone is not visited
         d_x, f_y, minus_up, minus_down = derivatives(f - slope, x, y, up, down)
     count(gradients=7)
@@ -95,15 +95,10 @@ def hessian_vector(
 ) -> Tensor:
     """H v: exact, or with delta: [grad_y g(x, y + delta v) - grad_y g(x, y - delta v)] / (2 delta)."""
     _check_point(x, y, v)
-    x, y = x.detach(), leaf(y)
     with torch.enable_grad():
-        if delta is not None:
-            count(gradients=2)
-            slope, up, down = central_difference(problem.lower_at(x, batch), y.detach(), v, delta)
-            return torch.add(*derivatives(slope, up, down))
-        count(Hv=1)
-        (g_y,) = derivatives(check_scalar("lower", problem.lower(x, y, batch)), y, differentiable=True)
-        return derivatives(g_y, y, grad_outputs=v)[0]
+        slope, ends = slope_along(problem.lower_at(x.detach(), batch), y, v, delta)
+    count(**{"Hv": 1} if delta is None else {"gradients": 2})
+    return torch.stack(derivatives(slope, *ends)).sum(0)
 
 
 def jacobian_vector(
@@ -111,24 +106,29 @@ def jacobian_vector(
 ) -> Tensor:
     """J v: exact, or with delta: [grad_x g(x, y + delta v) - grad_x g(x, y - delta v)] / (2 delta)."""
     _check_point(x, y, v)
-    x, y = leaf(x), leaf(y)
+    x = leaf(x)
     with torch.enable_grad():
-        if delta is not None:
-            count(gradients=2)
-            return derivatives(central_difference(problem.lower_at(x, batch), y, v, delta)[0], x)[0]
-        count(Jv=1)
-        (g_y,) = derivatives(check_scalar("lower", problem.lower(x, y, batch)), y, differentiable=True)
-        return derivatives(g_y, x, grad_outputs=v)[0]
+        slope, _ = slope_along(problem.lower_at(x, batch), y, v, delta)
+    count(**{"Jv": 1} if delta is None else {"gradients": 2})
+    return derivatives(slope, x)[0]
 
 
-def central_difference(
-    lower: Callable[[Tensor], Tensor], y: Tensor, v: Tensor, delta: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """[g(y + delta v) - g(y - delta v)] / (2 delta) to be differentiated, and its two ends y + delta v, y - delta v."""
+def slope_along(
+    lower: Callable[[Tensor], Tensor], y: Tensor, v: Tensor, delta: float | None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The slope of g along v, to be differentiated: in x that gives J v, in the ends, which come with it, H v.
+
+    < grad_y g(y), v >                                at the one end y
+    [g(y + delta v) - g(y - delta v)] / (2 delta)     at the two ends y + delta v and y - delta v
+    """
+    if delta is None:
+        y = leaf(y)
+        (g_y,) = derivatives(check_scalar("lower", lower(y)), y, differentiable=True)
+        return g_y @ v, (y,)
     POSITIVE.check(delta=delta)
     up, down = leaf(y + delta * v), leaf(y - delta * v)
     g_up, g_down = check_scalar("lower", lower(up)), check_scalar("lower", lower(down))
-    return (g_up - g_down) / (2 * delta), up, down
+    return (g_up - g_down) / (2 * delta), (up, down)
 
 
 def grad_x(loss: Callable[..., Tensor], x: Tensor, y: Tensor, batch: Any) -> Tensor:

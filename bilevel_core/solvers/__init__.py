@@ -1,9 +1,9 @@
-"""The methods of the library, one file each, by name. The book has 20 more, with the same interface."""
+"""The methods of the library, one file each, by name, and step rules. The book has 20 more, with the same interface."""
 
 from typing import Any
 
 from bilevel_core.solvers.alternating import Alternating
-from bilevel_core.solvers.base import Solver, State
+from bilevel_core.solvers.base import Adam, Momentum, Normalised, Solver, State
 from bilevel_core.solvers.fdehbo import FdeHBO
 from bilevel_core.solvers.fmbo import FMBO
 from bilevel_core.solvers.soba import SOBA
@@ -18,4 +18,6 @@ class Solvers(dict[str, type[Solver[Any]]]):
 
 SOLVERS = Solvers({"FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "alternating": Alternating})
 
-__all__ = ["FMBO", "SOBA", "SOLVERS", "Alternating", "FdeHBO", "Solver", "State"]
+__all__ = [
+    "FMBO", "SOBA", "SOLVERS", "Adam", "Alternating", "FdeHBO", "Momentum", "Normalised", "Solver", "State",
+]  # fmt: skip

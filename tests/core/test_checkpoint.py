@@ -22,8 +22,7 @@ from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, checkpoint
 from bilevel_core.checkpoint import FORMAT, sha256, write_atomically
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Steps
-from bilevel_core.solvers.base import State, method
-from bilevel_core.solvers.rules import Adam
+from bilevel_core.solvers.base import Adam, State, method
 from core.runs import Drifting, Ticking, interrupt, quadratic, quiet, same_history, same_state
 
 

@@ -30,8 +30,7 @@ from bilevel_book.methods.losses import losses
 from bilevel_core.directions import grad_y
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Rule, Step
-from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Solver, State, draw, method, option
-from bilevel_core.solvers.rules import Adam
+from bilevel_core.solvers.base import COUNT, STEP, SWITCH, Adam, Solver, State, draw, method, option
 
 
 @method
