@@ -2,7 +2,8 @@
 
 The file has the states before and after the first step, and before and after the last step that was saved. A resume
 takes both steps again, and must get the same bits: other code, data, closures, buffers, seeds or options are refused
-without reading any source. Not seen is what neither step computes: `evaluate`, and examples that neither step draws.
+without reading any source. Not seen is what neither step computes: `evaluate`, examples that neither step draws, and
+what a function as an option will be later.
 """
 
 import copy
@@ -18,7 +19,6 @@ from glob import escape
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
-from types import FunctionType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -32,7 +32,6 @@ from bilevel_core.solvers.base import Solver, State
 FORMAT = b"bilevel_core checkpoint 4, sha256 "  # then a line of what the run is, then its content
 PAUSE_SECONDS = 1.0  # from one save to the next, at least
 SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
-TIMES = (0, 1, 10, 100, 1000, 10_000)  # the steps t at which a schedule is looked at
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
 POINTS = "start", "first", "previous", "here"
 NUMPY = [bytes, np.ndarray, np.dtype, *(np.zeros(shape).sum(0).__reduce__()[0] for shape in (1, (1, 1)))]
@@ -58,7 +57,7 @@ class Checkpoint:
         self.rank, processes = problem.processes()
         names = {"problem": type(problem.local()).__qualname__, "solver": type(solver).__qualname__}
         options |= {"processes": processes} | names | {f"solver's {key}": value for key, value in vars(solver).items()}
-        self.options = {name: _described(value) for name, value in options.items()}
+        self.options = {name: re.sub(" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in options.items()}
         self.start = self.here = self._point(start)
         self.first: Point | None = None  # after the first step
         self.previous: Point | None = None  # before the last step
@@ -195,14 +194,6 @@ def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
             yield from _leaves(part, key if isinstance(key, str) else name)
     else:
         yield name, (type(value), repr(value))
-
-
-def _described(option: Any) -> str:
-    """An option as it prints; a function by its values, since it has no other name that would last."""
-    if isinstance(option, FunctionType):
-        with suppress(Exception):  # it may end before the last of these times
-            return str([option(t) for t in TIMES])
-    return re.sub(" at 0x[0-9a-fA-F]+", "", repr(option))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from bilevel_core.checks import POSITIVE
 from bilevel_core.counting import count
 from bilevel_core.directions import derivatives, leaf
 from bilevel_core.problem import (
@@ -56,8 +57,7 @@ def hypergradient(
     its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3. Conjugate
     gradients start from `v` (default: 0).
     """
-    if tol is not None and not tol > 0:
-        raise ValueError(f"tol must be positive, got {tol}")
+    POSITIVE.or_none().check(tol=tol)
     if y is None:
         check_problem(problem, seed=0)
         x0, y = problem.start(seeded(0))
@@ -122,10 +122,9 @@ def conjugate_gradients(
     b: Tensor,
     tol: float,
     max_steps: int | None = None,
-    truncate: bool = False,
     start: Tensor | None = None,
 ) -> Tensor:
-    """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; or `truncate` at the last u."""
+    """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; with `max_steps` as far as that."""
     u, r = (torch.zeros_like(b), b) if start is None else (start, b - product(start))
     p, rr, goal = r, (r @ r).item(), tol * math.sqrt((b @ b).item())
     for _ in range(max_steps or 10 * b.numel() + 100):
@@ -133,16 +132,16 @@ def conjugate_gradients(
             return u
         Hp = product(p)
         curvature = (p @ Hp).item()
+        if not curvature > 0 and max_steps:
+            return u
         if not curvature > 0:
-            if truncate:
-                return u
             shown = curvature / (p @ p).item()
             raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
         step = rr / curvature
         u, r = torch.add(u, p, alpha=step), torch.add(r, Hp, alpha=-step)
         rr, old = (r @ r).item(), rr
         p = torch.add(r, p, alpha=rr / old)
-    if truncate or math.sqrt(rr) <= goal:
+    if max_steps or math.sqrt(rr) <= goal:
         return u
     raise NotConverged(f"conjugate gradients stopped at residual {math.sqrt(rr):.3g} > {goal:.3g}")
 

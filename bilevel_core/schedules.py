@@ -1,7 +1,6 @@
 """Step sizes. A plain float is a constant, any callable t -> float is a schedule, and a rule remembers."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -48,22 +47,6 @@ class Power:
         return Power(self.c * factor, self.w, self.p, self.cap * factor)
 
     __rmul__ = __mul__
-
-
-@dataclass(frozen=True)
-class Steps:
-    """values[k] from time at[k - 1] on: a step size that is cut at given times."""
-
-    values: tuple[float, ...]
-    at: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        tuples = all(isinstance(part, tuple | list) and all(map(is_number, part)) for part in (self.values, self.at))
-        if not (tuples and len(self.values) == len(self.at) + 1 and list(self.at) == sorted(set(self.at))):
-            raise ValueError(f"a Steps schedule needs numbers, increasing times, one more value than times, got {self}")
-
-    def __call__(self, t: int) -> float:
-        return self.values[bisect_right(self.at, t)]
 
 
 def theorem(

@@ -21,7 +21,7 @@ from bilevel_book.methods import SOLVERS
 from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, checkpoint, from_modules, run
 from bilevel_core.checkpoint import FORMAT, sha256, write_atomically
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Steps
+from bilevel_core.schedules import Power
 from bilevel_core.solvers.base import Adam, State, method
 from core.runs import Drifting, Ticking, interrupt, quadratic, quiet, same_history, same_state
 
@@ -229,12 +229,9 @@ FOREIGN = {
     "another option": ({}, {"solver": FMBO(r_v=3.0)}, "its solver's r_v is 100.0, now it is 3.0"),
     "another method": ({}, {"solver": SOBA()}, "its solver is 'FMBO', now it is 'SOBA'"),
     "a schedule that differs later": (
-        {"solver": FMBO(eta=Steps((1.0, 0.5), (300,)))},
-        {"solver": FMBO(eta=Steps((1.0, 0.5), (400,)))},
-        "its solver's eta is Steps(values=(1.0, 0.5), at=(300,))",
-    ),
-    "a function that differs later": (
-        {"solver": FMBO(eta=lambda t: 1.0)}, {"solver": FMBO(eta=lambda t: 1.0 if t < 99 else 0.5)}, "its solver's eta",
+        {"solver": FMBO(eta=Power(9.0, cap=1.0))},
+        {"solver": FMBO(eta=Power(8.0, cap=1.0))},
+        "its solver's eta is Power(c=9.0,",
     ),
     "a rule with another rate": (
         {"solver": FMBO(alpha=Adam(lambda t: 0.1))}, {"solver": FMBO(alpha=Adam(lambda t: 0.2))}, STEP,

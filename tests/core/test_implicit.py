@@ -78,7 +78,7 @@ def test_bad_input_is_refused():
         hypergradient(problem, torch.ones(4, dtype=torch.float64))
     with pytest.raises(ValueError, match="x must be a 1-D"):
         hypergradient(problem, torch.ones(5, 1, dtype=torch.float64))
-    with pytest.raises(ValueError, match="tol must be positive"):
+    with pytest.raises(ValueError, match="tol must be a positive number"):
         hypergradient(problem, problem.x0, tol=0)
 
 

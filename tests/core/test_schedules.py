@@ -1,6 +1,6 @@
 import pytest
 
-from bilevel_core.schedules import Power, Steps, theorem, value_at
+from bilevel_core.schedules import Power, theorem, value_at
 
 
 def test_values():
@@ -23,8 +23,3 @@ def test_the_form_of_the_theorem():
         assert rates["beta"](t) == pytest.approx(2 * alpha)
         assert rates["lam"](t) == pytest.approx(3 * alpha)
         assert rates["eta"](t + 1) == pytest.approx(min(1, 4 * alpha**2))  # eta at t + 1 goes with alpha at t
-
-
-def test_steps_change_exactly_at_their_times():
-    rate = Steps((1e-3, 5e-4, 1e-4), (80, 180))
-    assert [rate(t) for t in (0, 79, 80, 179, 180, 10_000)] == [1e-3, 1e-3, 5e-4, 5e-4, 1e-4, 1e-4]

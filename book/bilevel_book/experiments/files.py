@@ -4,6 +4,7 @@ import json
 import os
 import re
 import tomllib
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -14,7 +15,7 @@ from bilevel_book.paths import experiment_file, experiment_name, shipped_experim
 from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.runner import Budget
-from bilevel_core.schedules import Power, Steps
+from bilevel_core.schedules import Power
 from bilevel_core.solvers import Solver
 
 RULES = ("wider boxes", "best trial")
@@ -201,6 +202,21 @@ def _check_settings(settings: Options, solver: str) -> None:
 def with_schedules(options: Options) -> Options:
     """Options as a solver takes them: a table of the file is a schedule."""
     return {key: _schedule(**value) if isinstance(value, dict) else value for key, value in options.items()}
+
+
+@dataclass(frozen=True)
+class Steps:
+    """values[k] from time at[k - 1] on: a step size that is cut at given times."""
+
+    values: tuple[float, ...]
+    at: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.at) + 1 or list(self.at) != sorted({*self.at}):
+            raise ValueError(f"a Steps schedule needs increasing times, and one more value than times, got {self}")
+
+    def __call__(self, t: int) -> float:
+        return self.values[bisect_right(self.at, t)]
 
 
 def _schedule(**given: Any) -> Power | Steps:

@@ -9,12 +9,13 @@ from typing import Any
 import pandas as pd
 
 from bilevel_book.experiments import load, paper_settings, sweep
+from bilevel_book.experiments.files import Steps
 from bilevel_book.labels import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Power, Steps, value_at
+from bilevel_core.schedules import Power, value_at
 from bilevel_core.solvers import FMBO
 
 IMAGES = {"lower": hyper_cleaning.LOWER, "upper": hyper_cleaning.UPPER}

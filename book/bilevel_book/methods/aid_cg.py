@@ -27,4 +27,4 @@ class AIDCG(DoubleLoop):
 
     def solve(self, problem, state, f_y, g, generator):
         product = partial(g.hessian_vector, state.y)
-        return state.replace(v=conjugate_gradients(product, f_y, self.tol, self.K, truncate=True))
+        return state.replace(v=conjugate_gradients(product, f_y, self.tol, self.K))

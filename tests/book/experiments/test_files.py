@@ -4,6 +4,7 @@ import pytest
 
 from bilevel_book import experiments
 from bilevel_book.experiments import load, sweep
+from bilevel_book.experiments.files import Steps
 
 RULE = 'chosen = {{ rule = "{}", methods = "boxes", by = ["main"] }}'
 
@@ -98,3 +99,8 @@ def test_unknown_experiment_raises():
 def test_experiments_of_the_book_are_well_formed(name):
     for size in load(name).sizes:
         assert sweep(name, size)
+
+
+def test_steps_change_exactly_at_their_times():
+    rate = Steps((1e-3, 5e-4, 1e-4), (80, 180))
+    assert [rate(t) for t in (0, 79, 80, 179, 180, 10_000)] == [1e-3, 1e-3, 5e-4, 5e-4, 1e-4, 1e-4]

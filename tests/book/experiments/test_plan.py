@@ -3,10 +3,11 @@
 import pytest
 
 from bilevel_book.experiments import Plan, load, paper_settings, read, report, runs_of, sweep
+from bilevel_book.experiments.files import Steps
 from bilevel_book.experiments.running import reproduce_in_order
 from bilevel_core import FdeHBO
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Power, Steps
+from bilevel_core.schedules import Power
 from bilevel_core.solvers import SOBA
 
 
