@@ -35,6 +35,8 @@ FOLLOW_STEPS = 20  # steps of y and v after x has moved
 DRAWS = 5  # for a mean and its noise
 INERTIA = 0.8  # of the speed of y and v, kept from step to step
 
+Moving = tuple[Tensor, Tensor, Tensor, Tensor]  # y, v and their speeds
+
 
 class Curvature(NamedTuple):
     """A problem at its start, as `measure` sees it, with means over a few draws."""
@@ -54,13 +56,6 @@ class Curvature(NamedTuple):
     gradients: int  # what all this cost
 
 
-class _Moving(NamedTuple):
-    y: Tensor
-    v: Tensor
-    speed_y: Tensor
-    speed_v: Tensor
-
-
 def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     """Follow y and v at the first x, then move x against d_x by a hundredth of its size and follow them again.
 
@@ -70,53 +65,53 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+    L, here = 0.0, (y, v, v, v)
 
     def delta(y: Tensor, v: Tensor) -> float:
         h = torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, _norm(y)) / (_norm(v) or 1.0)
         return h if 0 < h < math.inf else 1.0  # y and v may blow up: then all that is measured is nan
 
-    def directions(x: Tensor, y: Tensor, v: Tensor, samples: Samples) -> Directions:
-        return finite_difference(problem, x, y, v, samples, delta(y, v))
+    def product(y: Tensor, z: Tensor, samples: Samples) -> Tensor:
+        return hessian_vector(problem, x, y, z, samples.lower, delta(y, z))
 
-    def on_draws(x: Tensor, y: Tensor, v: Tensor) -> Directions:
-        return Directions(*map(torch.stack, zip(*(directions(x, y, v, each) for each in draws), strict=True)))
+    def directions(x: Tensor, y: Tensor, v: Tensor) -> Directions:
+        on_draws = [finite_difference(problem, x, y, v, each, delta(y, v)) for each in draws]
+        return Directions(*map(torch.stack, zip(*on_draws, strict=True)))
 
-    def followed(x: Tensor, at: _Moving, samples: Samples) -> _Moving:
-        d, step = directions(x, at.y, at.v, samples), 1 / (L or math.inf)
-        speed_y, speed_v = INERTIA * at.speed_y - step * d.y, INERTIA * at.speed_v - step * d.v
-        return _Moving(at.y + speed_y, at.v + speed_v, speed_y, speed_v)
+    def followed(x: Tensor, at: Moving, samples: Samples) -> Moving:
+        y, v, speed_y, speed_v = at
+        d, step = finite_difference(problem, x, y, v, samples, delta(y, v)), 1 / (L or math.inf)
+        speed_y, speed_v = INERTIA * speed_y - step * d.y, INERTIA * speed_v - step * d.v
+        return y + speed_y, v + speed_v, speed_y, speed_v
 
-    def product(z: Tensor, samples: Samples) -> Tensor:
-        return hessian_vector(problem, x, here.y, z, samples.lower, delta(here.y, z))
-
-    L, here = 0.0, _Moving(y, v, v, v)
     with counting() as calls:
         for t in range(POWER_STEPS + SOLVE_STEPS):
             samples = problem.sample(generator)
-            u = product(normalize(u, dim=0), samples)
+            u = product(here[0], normalize(u, dim=0), samples)
             L = max(_norm(u), L if t > POWER_STEPS / 2 else 0.0)
             here = followed(x, here, samples) if t >= POWER_STEPS else here
         draws = [problem.sample(generator) for _ in range(DRAWS)]
-        found = on_draws(x, here.y, here.v)
+        y, v, _, _ = here
+        found = directions(x, y, v)
         mean, size_x = found.x.mean(0), _norm(x) or math.sqrt(len(x))
         down, far = -normalize(mean, dim=0), size_x / 100
         x_moved, there = x + far * down, here
-        direct = on_draws(x_moved, here.y, here.v).x.mean(0) - mean
+        direct = directions(x_moved, y, v).x.mean(0) - mean
         for _ in range(FOLLOW_STEPS):
             samples = problem.sample(generator)
             here, there = followed(x, here, samples), followed(x_moved, there, samples)
-        y, v = here.y, here.v
-        turn = (on_draws(x_moved, there.y, there.v).x - on_draws(x, y, v).x).mean(0)
-        way, h = normalize(there.y - y, dim=0), delta(y, v)
-        mu, curve_v = (sum((z @ product(z, each)).item() for each in draws) / DRAWS for z in (way, v))
+        (y, v, _, _), (y_moved, v_moved, _, _) = here, there
+        turn = (directions(x_moved, y_moved, v_moved).x - directions(x, y, v).x).mean(0)
+        way, h = normalize(y_moved - y, dim=0), delta(y, v)
+        mu, curve_v = (sum((z @ product(y, z, each)).item() for each in draws) / DRAWS for z in (way, v))
         ahead, behind = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (ahead - behind)).item() / (2 * h * curve_v or 1.0)
-    noise_y, noise_v, noise_x = (_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
-    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
+    noises = [_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found]
+    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip(noises, found, strict=True))
     # A mean over draws is longer than what it estimates, by its share of the noise.
-    slope = math.sqrt(max(_norm(mean) ** 2 - noise_x**2 / DRAWS, _norm(mean) ** 2 / 100))
+    slope = math.sqrt(max(_norm(mean) ** 2 - noises[2] ** 2 / DRAWS, _norm(mean) ** 2 / 100))
     first, then = ((down @ z).item() / far for z in (direct, turn - direct))
-    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
+    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noises[2], noise, first, then, calls.gradients)
 
 
 @dataclass(frozen=True, repr=False)
