@@ -12,7 +12,6 @@ import torch
 
 from bilevel_core.directions import grad_x
 from bilevel_core.problem import seeded
-from bilevel_core.refitting import Refit
 
 if TYPE_CHECKING:
     from bilevel_core.runner import Result
@@ -36,64 +35,64 @@ LOSS_WORDS = ("loss", "objective")  # in the name of a column that should go dow
 def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. Whether the first column of `evaluate` is a loss is known by its
     name, which then has "loss" or "objective" in it."""
-    yield from _about_run(result)
-    if result.refit:
-        yield from _about_refit(result, result.refit)
-
-
-def _about_run(result: "Result") -> Iterator[str]:
-    start, state, options = result.start, result.state, vars(result.solver)
-    t, is_enough, half = state.t, len(result.norms) > FEWEST_ROWS, max(1, len(result.norms) // 2)
-    distances, norms_y, norms_v = zip(*result.norms, strict=True)
-    step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in options else "eta_series"}
+    losses = [name for name in result.columns[:1] if any(word in name for word in LOSS_WORDS)]
+    step_of = {"x": "alpha", "y": "beta", "v": "lam" if hasattr(result.solver, "lam") else "eta_series"}
     if result.nonfinite:
-        yield (
-            f"the run diverged: {' and '.join(result.nonfinite)} ceased to be finite at step {t + 1}, so a step is too "
-            f"large; try a tenth of {' and '.join(step_of[variable] for variable in result.nonfinite)}"
-        )
-    if result.nonfinite or t < FEWEST_STEPS:
-        return
+        what = f"{' and '.join(result.nonfinite)} ceased to be finite at step {result.diverged_at}"
+        steps = " and ".join(step_of[variable] for variable in result.nonfinite)
+        yield f"the run diverged: {what}, so a step is too large; try a tenth of {steps}"
+    elif result.state.t >= FEWEST_STEPS:
+        yield from _about_run(result, losses, step_of)
+    if result.refit:
+        yield from result.refit.warnings
+        row = result.best[1] if result.best else result.history.iloc[-1]
+        for name in losses:
+            before, after = row[name], result.refit.numbers[name]
+            if after > before + RISE_SHARE * abs(before):
+                what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
+                cure = "a smaller alpha, a larger beta, or AID-CG, which has inner steps"
+                yield f"{what}: x has learned to go with a y that is not y*(x); {cure}"
+
+
+def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> Iterator[str]:
+    start, state, options = result.start, result.state, vars(result.solver)
+    is_enough, half = len(result.norms) > FEWEST_ROWS, max(1, len(result.norms) // 2)
+    distances, norms_y, norms_v = zip(*result.norms, strict=True)
     if torch.equal(state.x, start.x):
         yield (
-            f"x never moved in {t} steps, its direction is exactly zero: does the upper loss see x or y, and the lower "
-            "loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the method does "
-            "not look at how y* moves with x)"
+            f"x never moved in {state.t} steps, its direction is exactly zero: does the upper loss see x or y, and the "
+            "lower loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the method "
+            "does not look at how y* moves with x)"
         )
     r_v = options.get("r_v", math.inf)
     share = mean(norm > r_v * (1 - 1e-5) for norm in norms_v[1:])  # float32 rounds a projected norm
     if is_enough and share > SHARE_ON_SPHERE:
-        yield (
-            f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows, so its length is not that of "
-            "H^-1 grad_y f: a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
-        )
+        what = f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows"
+        cure = "a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
+        yield f"{what}, so its length is not that of H^-1 grad_y f: {cure}"
     for variable, norms in (("y", norms_y), ("v", norms_v)):
         last, before = norms[-1], max(norms[:half])
         is_huge = last > HUGE_NORM * max(1.0, *norms_y[:half])
         if is_huge or (is_enough and last > 1 and last > GROWTH_FACTOR * before > 0):
-            yield (
-                f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows: "
-                f"{step_of[variable]} is too large for the curvature of g, try a third of it"
-            )
-    if any(word in name for name in result.columns[:1] for word in LOSS_WORDS):
-        yield from _about_loss(result.columns[0], result.history[result.columns[0]].tolist(), distances)
+            what = f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows"
+            yield f"{what}: {step_of[variable]} is too large for the curvature of g, try a third of it"
+    for name in losses:
+        yield from _about_loss(name, result.history[name].tolist(), distances)
     furthest = (state.x - start.x).abs().max().item()
     if furthest > SATURATED_ENTRY:
         batch, lower = result.problem.sample(seeded(0)).lower, result.problem.lower
         first, now = (grad_x(lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
         if now < VANISHED_SHARE * first:
-            yield (
-                f"x is saturated: entries moved by up to {furthest:.3g}, and the gradient of the lower loss there is "
-                f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all: a "
-                "smaller alpha, or a penalty on x in the upper loss"
-            )
-    delta, dtype = result.solver.value("delta", t) if "delta" in options else None, state.y.dtype
+            what = f"entries moved by up to {furthest:.3g}, and the gradient of the lower loss there is"
+            why = f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all"
+            yield f"x is saturated: {what} {why}: a smaller alpha, or a penalty on x in the upper loss"
+    delta, dtype = result.solver.value("delta", state.t) if "delta" in options else None, state.y.dtype
     y, v = median(norms_y[1:]), median(norms_v[1:])
     error = torch.finfo(dtype).eps * y / (delta * v) if delta and v else 0.0  # y +- delta v are rounded to eps ||y||
     if error > ROUNDING_SHARE:
-        yield (
-            f"delta = {delta:g} is too small for {dtype}: rounding of y + delta v and y - delta v makes an error of "
-            f"about {error:.1g} of H v; a larger delta{', or float64' * (dtype == torch.float32)}"
-        )
+        why = f"rounding of y + delta v and y - delta v makes an error of about {error:.1g} of H v"
+        cure = f"a larger delta{', or float64' * (dtype == torch.float32)}"
+        yield f"delta = {delta:g} is too small for {dtype}: {why}; {cure}"
 
 
 def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) -> Iterator[str]:
@@ -101,32 +100,15 @@ def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) ->
     first, before, last, low = losses[0], losses[middle], losses[-1], min(losses)
     gain = 1 - distances[middle] / distances[-1] if distances[-1] else 0.0  # in the second half, of the last one
     if last > first + RISE_SHARE * abs(first):
-        yield (
-            f"{name} ended above its start, {last:.4g} after {first:.4g}: a smaller alpha, a larger beta so that y "
-            "keeps up with x, or a longer run"
-        )
+        cure = "a smaller alpha, a larger beta so that y keeps up with x, or a longer run"
+        yield f"{name} ended above its start, {last:.4g} after {first:.4g}: {cure}"
     elif len(losses) <= FEWEST_ROWS:
         return
     elif last - low > max(LOST_SHARE * (first - low), RISE_SHARE * abs(low)):
-        yield (
-            f"{name} ended at {last:.4g} and had been {low:.4g}: a smaller alpha, or steps that decay; with "
-            f'best="{name}" a run keeps the state where it was lowest'
-        )
+        cure = f'a smaller alpha, or steps that decay; with best="{name}" a run keeps the state where it was lowest'
+        yield f"{name} ended at {last:.4g} and had been {low:.4g}: {cure}"
     elif gain > MOVING_SHARE:
         least = FALL_SHARE * min(abs(before), max(losses) - low) if gain < STRAIGHT_SHARE else 0.0
         if before - last > least:
-            yield (
-                f"x is on its way: in the second half of the run {name} fell from {before:.4g} to {last:.4g}, and x "
-                f"came {gain:.0%} further from x_0; take more steps, or a larger alpha"
-            )
-
-
-def _about_refit(result: "Result", refit: Refit) -> Iterator[str]:
-    yield from refit.warnings
-    row = result.best[1] if result.best else result.history.iloc[-1]
-    for name, number in list(refit.numbers.items())[:1]:
-        if any(word in name for word in LOSS_WORDS) and number > row[name] + RISE_SHARE * abs(row[name]):
-            yield (
-                f"{name} is {row[name]:.4g} at the y of the run and {number:.4g} with y fitted afresh: x has learned "
-                "to go with a y that is not y*(x); a smaller alpha, a larger beta, or AID-CG, which has inner steps"
-            )
+            what = f"in the second half of the run {name} fell from {before:.4g} to {last:.4g}"
+            yield f"x is on its way: {what}, and x came {gain:.0%} further from x_0; take more steps, or a larger alpha"

@@ -51,8 +51,8 @@ class Distributed(BilevelProblem):
     def __init__(self, problem: BilevelProblem):
         check_problem(problem, seed=0)
         if problem.state_dict():
-            name = type(problem).__name__
-            raise ValueError(f"{name} changes as it is used (state_dict): rank 0 cannot save that of the others")
+            what = f"{type(problem).__name__} changes as it is used (state_dict)"
+            raise ValueError(f"{what}: rank 0 cannot save that of the others")
         self.rank, self.ranks = init_processes()
         self.on_this_rank, self.x_blocks = problem, problem.x_blocks
         self.messages = self.numbers = 0
@@ -139,8 +139,6 @@ def _communicate(message: Callable[[], object]) -> None:
         message()
     except RuntimeError as error:
         who = f"rank {dist.get_rank()} of {dist.get_world_size()}" if dist.is_initialized() else "this process"
-        raise ConnectionError(
-            f"{who} lost the others: a process has ended, or did not answer in time, so that no mean can be taken. "
-            "Start all of them again; with a checkpoint the run goes on from there. What torch says: "
-            f"{str(error).splitlines()[0]}"
-        ) from error
+        what = f"{who} lost the others: a process has ended, or did not answer in time ({str(error).splitlines()[0]})"
+        cure = "Start all of them again; with a checkpoint the run goes on from there."
+        raise ConnectionError(f"{what}. {cure}") from error

@@ -1,6 +1,5 @@
 """Two problems with closed forms: Quadratic, in any dimension, and Valley, in one, where everything can be drawn."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -55,25 +54,20 @@ class Quadratic(BilevelProblem):
             return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
         rotation, _ = torch.linalg.qr(normal(dim_y, dim_y))
-        self.A = (rotation * torch.linspace(mu, L, dim_y, dtype=torch.float64)) @ rotation.T
-        self.B = normal(dim_y, dim_x)
-        self.B /= torch.linalg.matrix_norm(self.B, 2)
-        self.b, self.c, self.x0 = normal(dim_y), normal(dim_y), normal(dim_x)
-        for name in ("A", "B", "b", "c", "x0"):
-            setattr(self, name, getattr(self, name).to(dtype))
+        A, B = (rotation * torch.linspace(mu, L, dim_y, dtype=torch.float64)) @ rotation.T, normal(dim_y, dim_x)
+        self.A, self.B = A.to(dtype), (B / torch.linalg.matrix_norm(B, 2)).to(dtype)
+        self.b, self.c, self.x0 = (normal(size).to(dtype) for size in (dim_y, dim_y, dim_x))
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return self.x0.clone(), torch.zeros_like(self.b)
 
     def sample(self, generator: torch.Generator) -> Samples:
-        def like(vector: Tensor, draw: Callable[..., Tensor] = torch.randn) -> Tensor:
-            return draw(vector.shape, generator=generator, dtype=vector.dtype)
-
-        z = 2 * like(self.b[0], torch.rand) - 1
-        return Samples(
-            upper=UpperNoise(self.noise * like(self.x0), self.noise * like(self.b)),
-            lower=LowerNoise(1 + min(self.noise, 1.0) * z / 2, self.noise * like(self.b)),
+        z = 2 * torch.rand((), generator=generator, dtype=self.b.dtype) - 1
+        f_x, f_y, g_y = (
+            self.noise * torch.randn(like.shape, generator=generator, dtype=like.dtype)
+            for like in (self.x0, self.b, self.b)
         )
+        return Samples(UpperNoise(f_x, f_y), LowerNoise(1 + min(self.noise, 1.0) * z / 2, g_y))
 
     def full(self) -> Samples:
         zero, one = torch.zeros_like(self.b), torch.ones_like(self.b[0])
