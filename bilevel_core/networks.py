@@ -48,53 +48,43 @@ class Labelled(NamedTuple):
 
 
 def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> Labelled:
-    """Data of any kind in memory, floats in `dtype`."""
-    tensor, collate = partial(_tensor, name, device, dtype), default_collate
+    """Data of any kind in memory: floats in `dtype`, whole numbers as they are. A dict is both inputs and targets, for
+    the module and the loss to take from it what they know by name."""
+
+    def tensor(value: Any) -> Tensor:
+        found = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
+        if not found.isfinite().all():
+            raise ValueError(f"{found[~found.isfinite()][0]} is in it; drop or fill such examples")
+        return found.detach().to(device, dtype if found.is_floating_point() else None)
+
+    def kept(batch: Any, array: type) -> Labelled:
+        if not isinstance(batch, Mapping | list | tuple):
+            raise ValueError(f"its examples are neither pairs nor dicts, but make a {type(batch).__name__}")
+        tensors = partial(tree_map, tensor, is_leaf=lambda part: isinstance(part, array))
+        inputs, targets = [tensors(dict(batch))] * 2 if isinstance(batch, Mapping) else map(tensors, batch)
+        lengths = sorted({len(part) for part in tree_leaves((inputs, targets))})
+        if len(lengths) != 1 or lengths == [0]:
+            raise ValueError(f"inputs and targets must be equally many, at least one, got {lengths}")
+        return Labelled(inputs, targets)
+
+    collate = default_collate
     if isinstance(data, DataLoader):
         if data.batch_size is None or type(data.sampler) not in (RandomSampler, SequentialSampler):
             raise ValueError(f"{name}: draws are uniform, not those of the sampler of a DataLoader; give its Dataset")
         data, collate = data.dataset, data.collate_fn
-    if isinstance(data, tuple | Mapping):
-        kept = _converted(name, data, tensor, array=list)
-    elif isinstance(data, str) or hasattr(data, "__array__") or not {"__getitem__", "__len__"} <= {*dir(data)}:
-        allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
-        raise ValueError(f"{name} must be {allowed}, got {type(data).__name__} (of a stream give list(stream))")
-    else:
-        few = min(EXAMPLES_READ_TWICE, len(data))
-        try:
-            read = [collate([data[place] for place in range(n)]) for n in (few, few, len(data))]
-        except Exception as error:
-            cure = "make them tensors of one shape, or give a DataLoader whose collate_fn does"
-            raise ValueError(f"{name}: its examples make no batch ({error!r}); {cure}") from error
-        once, again, kept = (_converted(name, each, tensor, array=Tensor) for each in read)
-        if not _is_same(once, again):
-            cure = "for augmentations and noise write a BilevelProblem with its own sample"
-            raise ValueError(f"{name} does not read twice alike, so no run on it could be repeated; {cure}")
-    lengths = {len(part) if part.dim() else 0 for part in tree_leaves(kept)}
-    if len(lengths) != 1 or lengths == {0}:
-        raise ValueError(f"{name}: inputs and targets must be equally many, at least one, got {sorted(lengths)}")
-    return kept
-
-
-def _converted(name: str, data: Any, tensor: Callable[[Any], Tensor], array: type) -> Labelled:
-    """Inputs and targets; a dict is both, for the module and the loss to take from it what they know by name."""
-    tensors = partial(tree_map, tensor, is_leaf=lambda part: isinstance(part, array))
-    if isinstance(data, Mapping):
-        return Labelled(*[tensors(dict(data))] * 2)
-    if isinstance(data, list | tuple) and len(data) == 2:
-        return Labelled(*map(tensors, data))
-    raise ValueError(f"{name}: its examples must be pairs (input, target) or dicts, got {type(data).__name__}")
-
-
-def _tensor(name: str, device: torch.device, dtype: torch.dtype, value: Any) -> Tensor:
-    """Finite numbers as a tensor: floats in `dtype`, whole numbers as they are."""
     try:
-        found = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, encode the rest: {error}") from error
-    if not found.isfinite().all():
-        raise ValueError(f"{name} must be finite, got {found[~found.isfinite()][0]}; drop or fill such examples")
-    return found.detach().to(device, dtype if found.is_floating_point() else None)
+        if isinstance(data, tuple | Mapping):
+            return kept(data, array=list)
+        few = min(EXAMPLES_READ_TWICE, len(data))
+        batches = (collate([data[place] for place in range(n)]) for n in (few, few, len(data)))
+        once, again, everything = (kept(batch, array=Tensor) for batch in batches)
+    except Exception as error:
+        allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
+        raise ValueError(f"{name} must be {allowed}, with finite numbers: {error!r}") from error
+    if not _is_same(once, again):
+        cure = "for augmentations and noise write a BilevelProblem with its own sample"
+        raise ValueError(f"{name} does not read twice alike, so no run on it could be repeated; {cure}")
+    return everything
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -266,9 +256,6 @@ class _Flat:
     """A module as a pure function of one flat vector of the weights that it learns, unflattened by views."""
 
     def __init__(self, name: str, module: nn.Module, device: Any, dtype: torch.dtype | None):
-        for key, p in module.named_parameters():
-            if nn.parameter.is_lazy(p) or not p.is_floating_point() or not (p.is_meta or p.isfinite().all()):
-                raise ValueError(f"{name}.{key} must be finite floats; lazy layers have them once called on data")
         self.name, self.given, self.module = name, module, copy.deepcopy(module).to(device=device, dtype=dtype)
         learned = {key: p for key, p in self.module.named_parameters() if p.requires_grad}
         if not learned:
