@@ -2,13 +2,10 @@
 
     f = (1 / W) sum_r f_r,    g = (1 / W) sum_r g_r          f_r, g_r: the losses of rank r on its draw; W ranks
 
-Whatever a method sees, a loss or a derivative of any order, is this mean already. So all ranks do the same arithmetic,
-also where a method is not linear in the samples: a projection, a norm, a line search, a product of random length. In
-the inner product  <a, b> = (1 / W) sum_r <a_r, b_r>  of what the ranks hold, to copy a vector to all of them and to
-take the mean over them are adjoint: the backward pass of each is the other.
-
-A loss costs a message of one number, a derivative one of dim x or dim y numbers. The three directions at a point are
-linear in the losses: they are taken on the `local` problem, and their `average` is one message.
+Whatever a method sees, a loss or a derivative of any order, is this mean already, so all ranks do the same arithmetic.
+In the inner product  <a, b> = (1 / W) sum_r <a_r, b_r>  of what the ranks hold, to copy a vector to all of them and to
+take the mean over them are adjoint: the backward pass of each is the other. The three directions at a point are linear
+in the losses: they are taken on the `local` problem, and their `average` is one message.
 """
 
 import os

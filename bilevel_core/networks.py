@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from bilevel_core.checks import COUNT
-from bilevel_core.problem import BilevelProblem, Samples, check_scalar, check_vector, seeded
+from bilevel_core.problem import BilevelProblem, Samples, check_scalar, seeded
 
 Loss = Callable[..., Tensor]
 EXAMPLES_READ_TWICE = 256  # of a Dataset, to see whether it reads alike
@@ -145,8 +145,6 @@ class Modules(BilevelProblem):
 
     def load(self, x: Tensor, y: Tensor) -> tuple[nn.Module, nn.Module]:
         """The two modules that were given, with x and y written into their parameters."""
-        check_vector("x", x)
-        check_vector("y", y)
         outer, inner = self.outer.named(x), self.inner.named(y)  # both, before one is written
         self.outer.given.load_state_dict(outer, strict=False)
         self.inner.given.load_state_dict(inner, strict=False)

@@ -7,10 +7,9 @@ follows y in as many. alpha is the smaller of
     0.6 ||x|| / (tau ||d_x|| + sqrt(tau) noise_x)        while y follows, x moves by 60 % of its size
 
 By itself x is stable below 2 / direct. The loop from x to y to v and back, tau y' = x - y, tau v' = y - v, x' = -alpha
-implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz; a curvature below 0 makes nothing
-unstable, and counts as 0. Steps decay from t = 300 on, as in the theorems. Where draws differ, or a method draws by
-itself, half of an estimate is its past, and more from t = 30 on. Where no ball keeps v, 60 % become 30 %: if L grows
-with x, nothing else does. These shares and times were chosen on fourteen problems.
+implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz; a curvature below 0 counts as 0.
+Steps decay from t = 300 on, as in the theorems. Where draws differ, half of an estimate is its past, and more from
+t = 30 on. Where no ball keeps v, 60 % become 30 %. These shares and times were chosen on fourteen problems.
 """
 
 import math
@@ -34,8 +33,6 @@ SOLVE_STEPS = 30  # steps of y and v towards y* and v*
 FOLLOW_STEPS = 20  # steps of y and v after x has moved
 DRAWS = 5  # for a mean and its noise
 INERTIA = 0.8  # of the speed of y and v, kept from step to step
-
-Moving = tuple[Tensor, Tensor, Tensor, Tensor]  # y, v and their speeds
 
 
 class Curvature(NamedTuple):
@@ -65,7 +62,8 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
-    L, here = 0.0, (y, v, v, v)
+    L = 0.0
+    here: tuple[Tensor, ...] = y, v, v, v  # with their speeds
 
     def delta(y: Tensor, v: Tensor) -> float:
         h = torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, _norm(y)) / (_norm(v) or 1.0)
@@ -78,7 +76,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         on_draws = [finite_difference(problem, x, y, v, each, delta(y, v)) for each in draws]
         return Directions(*map(torch.stack, zip(*on_draws, strict=True)))
 
-    def followed(x: Tensor, at: Moving, samples: Samples) -> Moving:
+    def followed(x: Tensor, at: tuple[Tensor, ...], samples: Samples) -> tuple[Tensor, ...]:
         y, v, speed_y, speed_v = at
         d, step = finite_difference(problem, x, y, v, samples, delta(y, v)), 1 / (L or math.inf)
         speed_y, speed_v = INERTIA * speed_y - step * d.y, INERTIA * speed_v - step * d.v
