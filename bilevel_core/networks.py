@@ -233,10 +233,8 @@ class Modules(BilevelProblem):
         with torch.no_grad():
             one, two, three = (loss(x, y, batch.repeat_interleave(k)).item() for k in (1, 2, 3))
         if abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one):
-            what = (
-                f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples does"
-            )
-            raise ValueError(f"{what}, but it must be their mean (reduction='mean' in the losses of torch)")
+            what = f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples"
+            raise ValueError(f"{what} does, but it must be their mean (reduction='mean' in the losses of torch)")
 
 
 from_modules = Modules
@@ -244,6 +242,8 @@ from_modules = Modules
 
 def _asks(loss: Loss) -> set[str]:
     """Which of `index`, `outer` and `inner` a loss takes."""
+    if not callable(loss) or isinstance(loss, type):
+        raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
     with suppress(ValueError):  # a builtin may not say
         call = loss.forward if isinstance(loss, nn.Module) else loss
         return {"index", "outer", "inner"} & inspect.signature(call).parameters.keys()
@@ -272,8 +272,7 @@ class _Flat:
 
     def layers(self) -> dict[nn.Module, str]:
         """The name and the kind of each layer."""
-        layers = self.module.named_modules(prefix=self.name)
-        return {layer: f"{key} ({type(layer).__name__})" for key, layer in layers}
+        return {layer: f"{key} ({type(layer).__name__})" for key, layer in self.module.named_modules(prefix=self.name)}
 
     def __call__(self, weights: Tensor, *inputs: Any) -> Any:
         return torch.func.functional_call(self.module, self.named(weights), inputs)
