@@ -58,8 +58,6 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
         return found.detach().to(device, dtype if found.is_floating_point() else None)
 
     def kept(batch: Any, array: type) -> Labelled:
-        if not isinstance(batch, Mapping | list | tuple):
-            raise ValueError(f"its examples are neither pairs nor dicts, but make a {type(batch).__name__}")
         tensors = partial(tree_map, tensor, is_leaf=lambda part: isinstance(part, array))
         inputs, targets = [tensors(dict(batch))] * 2 if isinstance(batch, Mapping) else map(tensors, batch)
         lengths = sorted({len(part) for part in tree_leaves((inputs, targets))})
@@ -265,8 +263,7 @@ class _Flat:
     def named(self, weights: Tensor) -> dict[str, Tensor]:
         """The weights by name."""
         if len(weights) != len(self.weights):
-            needed = ", ".join(f"{key} {tuple(shape)}" for key, shape in self.shapes.items())
-            raise ValueError(f"{self.name} takes {len(self.weights)} numbers ({needed}), got {len(weights)}")
+            raise ValueError(f"{self.name} takes {len(self.weights)} numbers, got {len(weights)}")
         pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
         return {key: piece.view(shape) for (key, shape), piece in pieces}
 

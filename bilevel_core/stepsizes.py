@@ -104,12 +104,12 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         mu, curve_v = (sum((z @ product(y, z, each)).item() for each in draws) / DRAWS for z in (way, v))
         ahead, behind = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (ahead - behind)).item() / (2 * h * curve_v or 1.0)
-    noises = [_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found]
-    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip(noises, found, strict=True))
+    noise_y, noise_v, noise_x = (_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
+    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
     # A mean over draws is longer than what it estimates, by its share of the noise.
-    slope = math.sqrt(max(_norm(mean) ** 2 - noises[2] ** 2 / DRAWS, _norm(mean) ** 2 / 100))
+    slope = math.sqrt(max(_norm(mean) ** 2 - noise_x**2 / DRAWS, _norm(mean) ** 2 / 100))
     first, then = ((down @ z).item() / far for z in (direct, turn - direct))
-    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noises[2], noise, first, then, calls.gradients)
+    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
 
 
 @dataclass(frozen=True, repr=False)
