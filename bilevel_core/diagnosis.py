@@ -1,7 +1,4 @@
-"""What looks wrong about a run that is over: one sentence each, with the likely cause and the cure.
-
-The rules look at rows and at the two ends of a run, so that a step costs nothing more.
-"""
+"""What looks wrong about a run, by its rows and its two ends: one sentence each, with the likely cause and the cure."""
 
 import math
 from collections.abc import Iterator

@@ -117,9 +117,8 @@ class Valley(BilevelProblem):
 
         y*(x) = arsinh s(x),   v*(x, y) = (y - a) / cosh(y),   Phi'(x) = c (x - b) + s'(x) v*(x, y*(x))
 
-    The lower level is a winding valley. g is not quadratic, so finite differences with a step delta have an error,
-    and it is known too: they see H v as cosh(y) sinh(delta v) / delta. A draw adds noise * n y to each loss, n standard
-    normal. With c = 0 the upper loss depends on y alone, as in data hyper-cleaning.
+    The lower level is a winding valley. Finite differences with a step delta see H v as cosh(y) sinh(delta v) / delta.
+    A draw adds noise * n y to each loss, n standard normal. With c = 0 the upper loss depends on y alone.
     """
 
     def __init__(

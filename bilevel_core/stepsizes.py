@@ -137,22 +137,21 @@ class Suggestion:
 
 def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int = 0) -> Suggestion:
     """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 732 gradients;
-    printed, they are a table. An option that cannot be measured, such as the step of an x on which nothing depends,
-    keeps its default."""
+    printed, they are a table. An option that cannot be measured keeps its default."""
     method = method if isinstance(method, type) else SOLVERS[method]
     check_problem(problem, seed)
     measured, defaults = measure(problem, seed), {f.name: f.default for f in fields(method)}
     noisy = method.is_random or measured.noise > 1e-3  # more than rounding
     rules = method.suggestions(_rules(defaults, measured, noisy), measured)
-    asked_for = {key for key, default in defaults.items() if default is not None}  # exact products stay exact
-    rules = {key: rule for key, rule in rules.items() if key in asked_for and 0 < rule[0] < math.inf}
     options: dict[str, Rate] = {}
     for key, (value, _) in rules.items():
+        if defaults.get(key) is None or not 0 < value < math.inf:
+            continue  # exact products, delta = None, stay exact; what could not be measured keeps its default
         options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
         if key in DECAYING or (noisy and key == "eta"):
             w, p = (30, 2 / 3) if key == "eta" else (300, 1 / 3 if "eta" in defaults else 1 / 2)
             options[key] = Power(value * w**p, w, p)
-    return Suggestion(method(**options), options, measured._asdict(), {key: why for key, (_, why) in rules.items()})
+    return Suggestion(method(**options), options, measured._asdict(), {key: rules[key][1] for key in options})
 
 
 def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> Suggestions:
