@@ -79,16 +79,10 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
     except Exception as error:
         allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
         raise ValueError(f"{name} must be {allowed}, with finite numbers: {error!r}") from error
-    if not _is_same(once, again):
+    if not all(map(torch.equal, tree_leaves(once), tree_leaves(again))):
         cure = "for augmentations and noise write a BilevelProblem with its own sample"
         raise ValueError(f"{name} does not read twice alike, so no run on it could be repeated; {cure}")
     return everything
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether the tensors in two nests are equal."""
-    a, b = ([leaf for leaf in tree_leaves(nest) if isinstance(leaf, Tensor)] for nest in (one, other))
-    return len(a) == len(b) and all(map(torch.equal, a, b))
 
 
 class Modules(BilevelProblem):
@@ -192,39 +186,25 @@ class Modules(BilevelProblem):
         return lambda y: loss(self.inner(y, features), targets, **extra)
 
     def _check_loss(self, level: str, loss: Loss, batch: Tensor) -> None:
-        """Raise ValueError unless a loss is a mean, and a function of x, y and the batch alone: in a second call every
-        layer must make the same of the same, with the same buffers, and the global generator must not be used."""
-        names = self.outer.layers() | self.inner.layers()
-        calls: list[tuple[str, Any]] = []  # of layers: name, and what is there afterwards
-
-        def record(layer: nn.Module, given: Any, made: Any) -> None:
-            buffers = [buffer.clone() for buffer in layer.buffers(recurse=False)]
-            calls.append((names.get(layer, "the loss"), (made, buffers)))
-
+        """Raise ValueError unless a loss is a mean, and a function of x, y and the batch alone."""
         x, y = (part.weights.clone().requires_grad_() for part in (self.outer, self.inner))
-        before = torch.get_rng_state()
-        with torch.enable_grad(), register_module_forward_hook(record), warnings.catch_warnings():
+        before, buffers = torch.get_rng_state(), copy.deepcopy(self._buffers())
+        recomputed: list[str] = []
+        with torch.enable_grad(), warnings.catch_warnings():
             warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
             try:
-                for _ in range(2):
-                    value = check_scalar(level, loss(x, y, batch))
-                    calls.append(("the loss", value))
-                forward = len(calls)
-                if value.requires_grad:
+                value = check_scalar(level, loss(x, y, batch), graph=True)
+                with register_module_forward_hook(lambda layer, *_: recomputed.append(type(layer).__name__)):
                     torch.autograd.grad(value, (x, y), allow_unused=True)
             except Exception as error:
-                where = f"after {calls[-1][0]}" if calls else "at once"
-                raise ValueError(f"the {level} loss fails on a batch of {level}_data, {where}: {error}") from error
-        if not value.isfinite():
-            raise ValueError(f"the {level} loss is {value.item()} on a batch of {level}_data")
-        pairs = zip(calls[: forward // 2], calls[forward // 2 : forward], strict=False)
-        changed = [name for (name, once), (_, again) in pairs if not _is_same(once, again)]
+                raise ValueError(f"the {level} loss fails on a batch of {level}_data: {error}") from error
+        changed = [name for name, buffer in self._buffers().items() if not torch.equal(buffer, buffers[name])]
         if changed or not torch.equal(before, torch.get_rng_state()):
-            cure = "a function of the weights and the batch; call .eval() on it, or use another layer"
-            who = [*changed, "a layer"][0]
-            raise ValueError(f"{who} is random or remembers earlier batches, but the {level} loss must be {cure}")
-        for who, _ in calls[forward:]:
-            what = f"{who} is computed again in the backward pass of the {level} loss, as torch.utils.checkpoint does"
+            who = changed[0] if changed else "a layer (dropout?) or the loss itself"
+            cure = "must be a function of the weights and the batch: call .eval() on the layer, or use another one"
+            raise ValueError(f"{who} is random or remembers earlier batches, but the {level} loss {cure}")
+        if recomputed:
+            what = f"{recomputed[0]} is computed again in the backward pass of the {level} loss, as in checkpoint"
             raise ValueError(f"{what}, without x and y in it; write a BilevelProblem that hands it the weights")
         # Copies of a batch add equally much to a sum, nothing to a mean, and more or less each time to a loss that
         # compares examples with one another.
@@ -233,6 +213,10 @@ class Modules(BilevelProblem):
         if abs(two - one) > 1e-3 * abs(one) and abs(three - 2 * two + one) < 1e-2 * abs(two - one):
             what = f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples"
             raise ValueError(f"{what} does, but it must be their mean (reduction='mean' in the losses of torch)")
+
+    def _buffers(self) -> dict[str, Tensor]:
+        parts = (self.outer, self.inner)
+        return {f"{part.name}.{key}": buffer for part in parts for key, buffer in part.module.named_buffers()}
 
 
 from_modules = Modules
@@ -266,10 +250,6 @@ class _Flat:
             raise ValueError(f"{self.name} takes {len(self.weights)} numbers, got {len(weights)}")
         pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
         return {key: piece.view(shape) for (key, shape), piece in pieces}
-
-    def layers(self) -> dict[nn.Module, str]:
-        """The name and the kind of each layer."""
-        return {layer: f"{key} ({type(layer).__name__})" for key, layer in self.module.named_modules(prefix=self.name)}
 
     def __call__(self, weights: Tensor, *inputs: Any) -> Any:
         return torch.func.functional_call(self.module, self.named(weights), inputs)
