@@ -24,22 +24,9 @@ QUIZZES = HERE / "quizzes.toml"
 
 
 @dataclass(frozen=True)
-class Answer:
-    text: str
-    why: str  # shown to whoever chose it, be it right or wrong
-    right: bool = False
-
-
-@dataclass(frozen=True)
-class Question:
-    ask: str
-    answers: tuple[Answer, ...]
-
-
-@dataclass(frozen=True)
 class Quiz:
     chapter: str
-    questions: tuple[Question, ...]
+    questions: list[dict[str, Any]]  # as in the file
 
     def _repr_html_(self) -> str:
         asked = "\n".join(_form(question, f"quiz-{self.chapter}-{k}") for k, question in enumerate(self.questions, 1))
@@ -51,37 +38,35 @@ class Quiz:
 
     def __repr__(self) -> str:
         return "\n\n".join(
-            "\n".join([f"{k}. {one.ask}", *(f"   ( ) {answer.text}" for answer in one.answers)])
+            "\n".join([f"{k}. {one['ask']}", *(f"   ( ) {answer['text']}" for answer in one["answers"])])
             for k, one in enumerate(self.questions, 1)
         )
 
 
 def quiz(chapter: str, file: Path = QUIZZES) -> Quiz:
     """The quiz of a chapter, by its two digits."""
-    rows = tomllib.loads(file.read_text(encoding="utf-8"))[chapter]
-    return Quiz(chapter, tuple(_question(row, f"Chapter {chapter}, question {k}") for k, row in enumerate(rows, 1)))
+    questions = tomllib.loads(file.read_text(encoding="utf-8"))[chapter]
+    for k, question in enumerate(questions, 1):
+        answers, where = question["answers"], f"Chapter {chapter}, question {k}"
+        right = sum(answer.get("right", False) for answer in answers)
+        if right != 1 or len(answers) < 2:
+            raise ValueError(f"{where} has {len(answers)} answers, {right} of them right; give two or more, one right")
+        for text in (question["ask"], *(answer[part] for answer in answers for part in ("text", "why"))):
+            if text.count("$") % 2 or text.count("`") % 2:
+                raise ValueError(f"{where}: a $ or a ` opens that nothing closes: {text!r}")
+        answers.sort(key=lambda answer: answer["text"])  # the place says nothing
+    return Quiz(chapter, questions)
 
 
-def _question(row: dict[str, Any], where: str) -> Question:
-    answers = tuple(Answer(**answer) for answer in row["answers"])
-    right = sum(answer.right for answer in answers)
-    if right != 1 or len(answers) < 2:
-        raise ValueError(f"{where} has {len(answers)} answers, {right} of them right; give two or more, one right")
-    for text in (row["ask"], *(text for answer in answers for text in (answer.text, answer.why))):
-        if text.count("$") % 2 or text.count("`") % 2:
-            raise ValueError(f"{where}: a $ or a ` opens that nothing closes: {text!r}")
-    return Question(row["ask"], tuple(sorted(answers, key=lambda answer: answer.text)))  # the place says nothing
-
-
-def _form(question: Question, name: str) -> str:
+def _form(question: dict[str, Any], name: str) -> str:
     """Native buttons: one of them is chosen with the keys that the reader knows, and Enter checks it."""
     rows = "".join(
-        f'<label><input type="radio" name="{name}" value="{"right" if answer.right else "wrong"}" required> '
-        f"<span>{_html(answer.text)}</span></label><p hidden>{_html(answer.why)}</p>\n"
-        for answer in question.answers
+        f'<label><input type="radio" name="{name}" value="{"right" if answer.get("right") else "wrong"}" required> '
+        f"<span>{_html(answer['text'])}</span></label><p hidden>{_html(answer['why'])}</p>\n"
+        for answer in question["answers"]
     )
     return (
-        f"<form><fieldset><legend>{_html(question.ask)}</legend>\n{rows}"
+        f"<form><fieldset><legend>{_html(question['ask'])}</legend>\n{rows}"
         '<button>Check</button><p class="quiz-told" role="status" aria-live="polite"></p></fieldset></form>'
     )
 

@@ -70,6 +70,12 @@ def test_edge_near_the_best_trial_moves_as_far_as_the_method_allows(solver, opti
     assert str(options) == before
 
 
+def test_edge_of_a_box_is_its_outer_tenth_on_a_logarithmic_scale():
+    options = {name: {"low": 1e-3, "high": 1.0} for name in ("alpha", "beta", "lam", "delta")}
+    point = {"alpha": 10**-2.7, "beta": 10**-2.69, "lam": 10**-0.31, "delta": 10**-0.3}
+    assert near_edges(options, point) == {"alpha": "low", "delta": "high"}
+
+
 def test_methods_take_the_wider_boxes_wherever_the_best_trial_lies():
     plan = Plan(load("hyper-cleaning"))
     for method in plan.methods("boxes").values():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.verdicts.tuning import best, edges, expected_best, scores
+from bilevel_book.verdicts.tuning import best, expected_best, scores
 
 
 def trial(label, *losses, stop="steps"):
@@ -41,9 +41,3 @@ def test_best_of_k_trials_is_an_order_statistic():
     assert table.loc[2, ["low", "median", "high"]].tolist() == [1, 1, 3]
     with pytest.raises(ValueError, match="no best of 5 trials out of 4: take 1 to 4"):
         expected_best(score, score, (5,))
-
-
-def test_edge_of_a_box_is_its_outer_tenth_on_a_logarithmic_scale():
-    box = {"alpha": (1e-3, 1.0), "beta": (1e-3, 1.0), "lam": (1e-3, 1.0), "delta": (1e-3, 1.0)}
-    point = {"alpha": 10**-2.7, "beta": 10**-2.69, "lam": 10**-0.31, "delta": 10**-0.3}
-    assert edges(point, box) == {"alpha": "low", "delta": "high"}

@@ -25,11 +25,9 @@ def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figu
         plane.plot(*path[0], "o", color=BLACK, markersize=8, markerfacecolor="white")
         plane.annotate("y*, v*", saddle, (-12, 10), textcoords="offset points", color=GREEN, ha="right")
         plane.annotate("start", path[0], (8, 2), textcoords="offset points")
-        plane.set(xlim=(-1.6, 1.6), ylim=(-0.8, 2.8), xlabel="y", ylabel="v")
-        plane.set_title("Two walks from one start")
-        below.set(xlabel="step", ylim=(1e-5, 1e2))
+        plane.set(xlim=(-1.6, 1.6), ylim=(-0.8, 2.8), xlabel="y", ylabel="v", title="Two walks from one start")
+        below.set(xlabel="step", ylim=(1e-5, 1e2), title="How far each is from (y*, v*)")
         below.legend(loc="lower right")
-        below.set_title("How far each is from (y*, v*)")
         return figure
 
 
@@ -38,9 +36,8 @@ def slopes_by_calls(curves: dict[str, tuple[np.ndarray, np.ndarray]], title: str
     with panels(width=6.2, height=4.6) as (figure, axes):
         for name, (calls, slope) in curves.items():
             axes.loglog(calls[1:], slope[1:], **look(name).line, linewidth=1.6, label=name)
-        axes.set(xlabel="oracle calls", ylabel="‖∇Φ(x)‖, median", ylim=(5e-3, 4))
+        axes.set(xlabel="oracle calls", ylabel="‖∇Φ(x)‖, median", ylim=(5e-3, 4), title=title)
         name_lines(axes)
-        axes.set_title(title)
         return figure
 
 

@@ -94,8 +94,7 @@ def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str
             size, top = rows["size"].max(), rows[rows["size"] == rows["size"].max()][column].max()
             ax.plot([size / 100, size], [2 * top / 100, 2 * top], color=GREY, linewidth=1, zorder=1)
             ax.set(xlabel=quantity, ylabel=label)
-            ax.xaxis.set_minor_locator(NullLocator())
-            ax.yaxis.set_minor_locator(NullLocator())
+            ax.minorticks_off()
             name_lines(ax)
         return figure
 

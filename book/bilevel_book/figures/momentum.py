@@ -7,15 +7,11 @@ from matplotlib.figure import Figure
 
 from bilevel_book.style import BLACK, GREY, METHODS, ORANGE, RED, name_lines, panels
 
+Curves = Mapping[str, Sequence[float]]
 LOOKS = {"plain": (GREY, "-"), "average": (ORANGE, "--"), "recursive": (METHODS["FMBO"].color, "-")}
 
 
-def same_sample(
-    curve_eta: Sequence[float],
-    curves: Mapping[str, Sequence[float]],
-    eta: Sequence[float],
-    measured: Mapping[str, Sequence[float]],
-) -> Figure:
+def same_sample(curve_eta: Sequence[float], curves: Curves, eta: Sequence[float], measured: Curves) -> Figure:
     """Variance at rest against eta: predicted (lines) and measured (dots), for one sample and for two."""
     with panels(height=3.5) as (figure, axes):
         for (name, curve), colour, marker in zip(curves.items(), (LOOKS["recursive"][0], RED), "os", strict=True):
@@ -28,9 +24,7 @@ def same_sample(
         return figure
 
 
-def following(
-    truth: Sequence[float], one_run: Mapping[str, Sequence[float]], errors: Mapping[str, Sequence[float]]
-) -> Figure:
+def following(truth: Sequence[float], one_run: Curves, errors: Curves) -> Figure:
     """Above, one run of each estimator after a moving gradient; below, the root mean squared error over all runs."""
     with panels(2, height=5.6, height_ratios=[1, 1], sharex=True) as (figure, (above, below)):
         for name, (colour, style) in LOOKS.items():
@@ -59,8 +53,7 @@ def best_weights(
         above.set(xlabel="η", ylabel="mean squared error", ylim=(8e-3, 4))
         above.set_title(f"Steps of s = {shown}: each average has its best η")
         above.legend(loc="upper right")
-        below.set(xlabel="length s of a step", ylabel="best η")
-        below.set_title("Shorter steps, longer memory")
+        below.set(xlabel="length s of a step", ylabel="best η", title="Shorter steps, longer memory")
         below.legend(loc="lower right")
         return figure
 

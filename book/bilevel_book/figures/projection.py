@@ -33,9 +33,8 @@ def three_growths(norms: Sequence[float], curves: dict[str, Sequence[float]]) ->
     with panels(height=3.8) as (figure, axes):
         for (name, values), colour, marker in zip(curves.items(), (BLUE, ORANGE, RED), "osD", strict=True):
             axes.loglog(norms, np.asarray(values) / values[0], color=colour, marker=marker, markersize=6, label=name)
-        axes.set(xlabel="‖v‖", ylabel="relative to ‖v‖ = 1")
+        axes.set(xlabel="‖v‖", ylabel="relative to ‖v‖ = 1", title="A long v costs more than its length")
         axes.legend(loc="upper left")
-        axes.set_title("A long v costs more than its length")
         return figure
 
 
@@ -55,8 +54,7 @@ def without_the_ball(runs: dict[str, pd.DataFrame]) -> Figure:
         axes[0].set_title("Without the ball ‖v‖ passes a million")
         axes[1].axhline(0.5, color=BLACK, linewidth=0.8)
         axes[1].set_title("Wrong labels are then found by chance only")
-        axes[2].set(xlabel="step", ylim=(0.6, 0.9))
-        axes[2].set_title("The test accuracy hardly shows it")
+        axes[2].set(xlabel="step", ylim=(0.6, 0.9), title="The test accuracy hardly shows it")
         return figure
 
 
@@ -106,15 +104,13 @@ def map_and_path(
             colour = "white" if gaps[i, j] > 0.3 else BLACK
             above.text(j, i, f"{gaps[i, j]:.2f}", ha="center", va="center", color=colour, fontsize=10)
         above.add_patch(Circle((at[1], at[0]), 0.45, fill=False, edgecolor=RED, linewidth=2.5))
-        above.set(xlabel="r_v", ylabel="δ")
+        above.set(xlabel="r_v", ylabel="δ", title="Φ at the end, above its minimum")
         above.set_xticks(range(len(radii)), [f"{r:g}" for r in radii])
         above.set_yticks(range(len(deltas)), [f"{d:g}" for d in deltas])
-        above.set_title("Φ at the end, above its minimum")
         below.plot(v, color=BLUE, linewidth=0.9)
         below.set_yscale("symlog", linthresh=0.2)
-        below.set(ylim=(-6.5, 6.5), ylabel="v", yticks=[-5, -1, -0.2, 0, 0.2, 1, 5])
+        below.set(ylim=(-6.5, 6.5), ylabel="v", yticks=[-5, -1, -0.2, 0, 0.2, 1, 5], title="One path of v, and of x")
         below.set_yticklabels(["-5", "-1", "-0.2", "0", "0.2", "1", "5"])
-        below.set_title("One path of v, and of x")
         last.axhline(0.32, color=SKY, linewidth=3)
         last.axhline(-np.pi / 3, color=ORANGE, linewidth=1.5, linestyle="--")
         last.plot(x, color=BLACK, linewidth=1)

@@ -45,8 +45,7 @@ def decay(
                 axes.plot(T, mean[-1] * (T / T[-1]) ** claimed[name], color=GREY, linewidth=0.9, zorder=1)
         axes.set(xscale="log", yscale="log", xlim=(T[0], T[-1]), ylim=(floor, 20), title=title)
         axes.set(xlabel="number of steps T", ylabel="A(T), mean of ‖∇Φ‖²")
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_minor_locator(NullLocator())  # frames are drawn faster
+        axes.minorticks_off()  # frames are drawn faster
         name_lines(axes)
         return figure
 

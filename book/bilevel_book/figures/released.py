@@ -91,13 +91,9 @@ def loss_axis(panel: Axes) -> None:
 
 def by_switch(title: str, judged: dict[str, pd.DataFrame]) -> Figure:
     """A panel for each reading, a line for each switch, as `against` judged it: to the right it makes things worse."""
-    with panels(
-        len(judged),
-        height=1.2 + 0.36 * sum(map(len, judged.values())),
-        squeeze=False,
-        sharex=True,
-        height_ratios=[len(table) for table in judged.values()],
-    ) as (figure, axes):
+    rows = [len(table) for table in judged.values()]
+    stacked = {"squeeze": False, "sharex": True, "height_ratios": rows}
+    with panels(len(judged), height=1.2 + 0.36 * sum(rows), **stacked) as (figure, axes):
         for panel, (reading, table) in zip(axes[:, 0], judged.items(), strict=True):
             intervals(panel, table.reset_index(drop=True), [fill(str(name), 24) for name in table.index], widest=8.0)
             for line, word in enumerate(table.word):
@@ -151,10 +147,8 @@ def newer(inner: Sequence[int], errors: dict[str, Sequence[float]], slopes: dict
             above.loglog(inner, error, color=colour, linestyle=line, marker=mark, label=name)
         for (name, slope), (colour, line, _) in zip(slopes.items(), looks, strict=True):
             below.semilogy(slope, color=colour, linestyle=line, label=name)
-        above.set(xlabel="inner steps", ylabel="relative error of v")
-        above.set_title("F2SA: a gradient taken elsewhere")
-        below.set(xlabel="step", ylabel="‖∇Φ(x)‖", ylim=(1e-6, 5))
-        below.set_title("SPABA: a coin tossed once")
+        above.set(xlabel="inner steps", ylabel="relative error of v", title="F2SA: a gradient taken elsewhere")
+        below.set(xlabel="step", ylabel="‖∇Φ(x)‖", ylim=(1e-6, 5), title="SPABA: a coin tossed once")
         above.legend(loc="upper left")
         below.legend(loc="lower left")
         return figure

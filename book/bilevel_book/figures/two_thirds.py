@@ -90,8 +90,7 @@ def sum_of_inverse_steps(T: np.ndarray, curves: Mapping[str, np.ndarray]) -> Fig
     with panels(height=3.9) as (figure, axes):
         for (name, values), (colour, line, width) in zip(curves.items(), looks, strict=True):
             axes.loglog(T, values, line, color=colour, linewidth=width, label=name)
-        axes.set(xlabel="number of steps T", xlim=(T[0], T[-1]))
-        axes.set_title("Two slips that more than cancel")
+        axes.set(xlabel="number of steps T", xlim=(T[0], T[-1]), title="Two slips that more than cancel")
         name_lines(axes)
         return figure
 

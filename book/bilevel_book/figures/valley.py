@@ -39,8 +39,7 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
         above.annotate("f wants y = 1", (problem.a, 6.6), (-5, 0), textcoords="offset points", color=GREEN, ha="right")
-        above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3))
-        above.set_title("The lower level answers with the minimum of g")
+        above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3), title="The lower level answers with the minimum of g")
         draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
         below.set_title("The upper level pays Φ")
@@ -81,9 +80,8 @@ def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
             errors.semilogy(error, color=colour, alpha=0.25, linestyle=style)
             errors.semilogy(error[: t + 1], color=colour, linestyle=style, label=name)
         errors.axvline(t, color=BLACK, linewidth=1)
-        errors.set(xlabel="step t", ylim=(1e-7, 10))
+        errors.set(xlabel="step t", ylim=(1e-7, 10), title="The errors grow again while x runs, then all shrink")
         errors.legend(loc="lower left", ncols=3)
-        errors.set_title("The errors grow again while x runs, then all shrink")
         return figure
 
 

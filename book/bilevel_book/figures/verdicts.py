@@ -28,7 +28,7 @@ def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
     Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
     if none is given. The verdict on the sentence stands beside it, bold if the protocol's own rule gives another.
     """
-    tables = {track: _deciding(_lines(cases, track, axis, margin)) for track in tracks_of(cases)}
+    tables = {track: _deciding(cases, track, axis, margin) for track in tracks_of(cases)}
     rows = [len(table) for table in tables.values()]
     stacked = {"squeeze": False, "sharex": True, "height_ratios": rows}
     with panels(len(tables), height=1.2 + 0.28 * sum(rows), **stacked) as (figure, axes):
@@ -50,18 +50,15 @@ def tracks_of(cases: Sequence[Case]) -> list[str]:
     return [track for track in TRACKS if any(track in case.tracks for case in cases)]
 
 
-def _deciding(table: pd.DataFrame) -> pd.DataFrame:
+def _deciding(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:
     """Of the rivals of a sentence and measure the one with the worst word, and of those the furthest ahead."""
-    ranked = table.assign(rank=table.verdict.map(lambda word: -WORST_FIRST.index(Verdict(word))))
-    ranked = ranked.sort_values(["rank", "mean"], kind="stable", na_position="first")
-    return ranked.groupby(["id", "measure"], sort=False).tail(1).sort_index().reset_index(drop=True)
-
-
-def _lines(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:
     tables = [case.numbers(track, axis, margin).assign(id=case.id) for case in cases if track in case.tracks]
     table = pd.concat(tables, ignore_index=True)
     end, early = (table[table.horizon == horizon].reset_index(drop=True) for horizon in ("end", "two thirds"))
-    return end.assign(early_low=early.low, early_high=early.high)
+    rank = end.verdict.map(lambda word: -WORST_FIRST.index(Verdict(word)))
+    ranked = end.assign(early_low=early.low, early_high=early.high, rank=rank)
+    ranked = ranked.sort_values(["rank", "mean"], kind="stable", na_position="first")
+    return ranked.groupby(["id", "measure"], sort=False).tail(1).sort_index().reset_index(drop=True)
 
 
 def intervals(
@@ -99,12 +96,7 @@ def ratios(judged: pd.DataFrame, title: str, of: str) -> Figure:
 
 def told(cases: Sequence[Case], axis: str | None = None, margin: float = MARGIN) -> str:
     """How many verdicts each word has under a rule, and how many of them the protocol's own rule shares."""
-    pairs = [
-        (case.verdict(track, axis, margin), case.verdict(track))
-        for case in cases
-        for track in TRACKS
-        if track in case.tracks
-    ]
+    pairs = [(case.verdict(track, axis, margin), case.verdict(track)) for case in cases for track in case.tracks]
     counts = pd.Series([word for word, _ in pairs]).value_counts()
     words = ", ".join(f"{counts[word]} {word}" for word in Verdict if word in counts)
     moved = sum(word != own for word, own in pairs)

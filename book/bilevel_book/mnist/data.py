@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import os
 import zlib
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +20,6 @@ FILES = {
     "t10k-images-idx3-ubyte": ("2646ac647ad5339dbf082846283269ea", 7_840_016),
     "t10k-labels-idx1-ubyte": ("27ae3e4e09519cfbb04c329615203637", 10_008),
 }
-MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist"
 
 
 class Mnist(NamedTuple):
@@ -37,33 +35,24 @@ class BadData(ValueError):
     """A data file is missing, truncated or altered."""
 
 
-def load_mnist(root: str | os.PathLike[str] | None = None, download: bool = False) -> Mnist:
+def load_mnist(root: str | os.PathLike[str] | None = None) -> Mnist:
     """The 60000 training and 10000 test images, a copy of one's own with every call.
 
-    `root` is a folder with the four files, gzipped (default: the copy that comes with the package). A file that is
-    missing, truncated or altered raises BadData, unless `download=True` fetches it into `root` first.
+    `root` is a folder with the four files, gzipped (default: the copy that comes with the package).
     """
-    return Mnist(*(part.clone() for part in _load(Path(root) if root is not None else MNIST, download)))
+    return Mnist(*(part.clone() for part in _load(Path(root) if root is not None else MNIST)))
 
 
 @lru_cache(maxsize=1)
-def _load(root: Path, download: bool) -> Mnist:
-    contents = (_read(root / f"{name}.gz", download) for name in FILES)
+def _load(root: Path) -> Mnist:
+    contents = (_read(root / f"{name}.gz") for name in FILES)
     # The header of an idx file is 16 bytes for images, 8 for labels; what follows are plain bytes.
     return Mnist(*(z[16:].view(-1, 28, 28) if k % 2 == 0 else z[8:].long() for k, z in enumerate(contents)))
 
 
-def _read(path: Path, download: bool) -> Tensor:
-    if download:
-        with suppress(BadData):
-            return _read(path, download=False)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            torch.hub.download_url_to_file(f"{MIRROR}/{path.name}", str(path), progress=False)  # wholly or not at all
-        except OSError as error:
-            raise BadData(f"{path} could not be fetched from {MIRROR}: {error}") from None
+def _read(path: Path) -> Tensor:
     md5, length = FILES[path.stem]
-    advice = "restore it (git checkout data/mnist) or call load_mnist(download=True)"
+    advice = "restore it: git checkout data/mnist, or install the book again"
     content = bytearray()
     try:
         with gzip.open(path) as file:

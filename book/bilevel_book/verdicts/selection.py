@@ -7,19 +7,20 @@ experiments/protocol.md:
     ranked     the trials of each method, best first: the first few are run again with other seeds, the first is taken
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import deepcopy
 from functools import cache, reduce
-from math import inf
+from math import inf, log
 from typing import Any
 
 import pandas as pd
 import torch
 
-from bilevel_book.verdicts.tuning import best, edges, scores
+from bilevel_book.verdicts.tuning import best, scores
 
 Options = dict[str, Any]
 LOSS = "selection_loss"  # on data that no figure shows
+EDGE = 0.1  # of a box, on a logarithmic scale
 
 
 def at_trial(options: Options, trial: int) -> Options:
@@ -45,11 +46,6 @@ def boxes_of(options: Options) -> dict[str, Options]:
     found: dict[str, Options] = {}
     _replace_boxes(options, found.__setitem__)
     return found
-
-
-def ends_of(options: Options) -> dict[str, tuple[float, float]]:
-    """The two ends of every box."""
-    return {name: (box["low"], box["high"]) for name, box in boxes_of(options).items()}
 
 
 def inside(options: Options, name: str) -> Any:
@@ -102,10 +98,11 @@ def ranked(trials: pd.DataFrame, metric: str = LOSS) -> dict[str, list[int]]:
     return order
 
 
-def near_edges(options: Options, point: Mapping[str, Any]) -> dict[str, str]:
+def near_edges(options: Options, point: Options) -> dict[str, str]:
     """The settings of a point that lie in the outer tenth of their box, and at which end."""
-    ends = ends_of(options)
-    return edges({name: inside(dict(point), name) for name in ends}, ends)
+    boxes = boxes_of(options).items()
+    where = {name: log(inside(point, name) / box["low"]) / log(box["high"] / box["low"]) for name, box in boxes}
+    return {name: "low" if u < 0.5 else "high" for name, u in where.items() if min(u, 1 - u) <= EDGE + 1e-12}
 
 
 def widened(solver: str, options: Options, point: Options) -> Options:

@@ -1,14 +1,12 @@
 """Settings chosen by one rule for every method, and what the choice is worth."""
 
-from collections.abc import Iterable, Mapping
-from math import comb, log
+from collections.abc import Iterable
+from math import comb
 
 import numpy as np
 import pandas as pd
 
 from bilevel_book.verdicts.measures import curves
-
-EDGE = 0.1  # of a box, on a logarithmic scale
 
 
 def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
@@ -49,9 +47,3 @@ def expected_best(score: pd.Series, shown: pd.Series, trials: Iterable[int] = (1
         low, median, high = possible[order][np.searchsorted(chance[order].cumsum(), np.array([0.1, 0.5, 0.9]) - 1e-12)]
         rows[k] = {"mean": chance @ possible, "low": low, "median": median, "high": high}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trials")
-
-
-def edges(point: Mapping[str, float], box: Mapping[str, tuple[float, float]]) -> dict[str, str]:
-    """The settings of a point that lie in the outer tenth of their box, and at which end."""
-    where = {name: log(point[name] / low) / log(high / low) for name, (low, high) in box.items()}
-    return {name: "low" if u < 0.5 else "high" for name, u in where.items() if min(u, 1 - u) <= EDGE + 1e-12}
