@@ -19,14 +19,12 @@ from importlib import import_module
 from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
 from nbformat.sign import NotebookNotary
 
 from bilevel_book import address
 from bilevel_book.sliders import LIVE
 from bilevel_core.checkpoint import write_atomically
-
-ROOT = Path(__file__).resolve().parent.parent
+from workshop import ROOT, chapters, execute
 
 
 def cover() -> None:
@@ -42,19 +40,10 @@ def cover() -> None:
 def notebooks(*names: str) -> None:
     """Execute chapters in fresh kernels and store their outputs; an unchanged chapter gives an unchanged file."""
     os.environ.pop(LIVE, None)  # or, called from a terminal of Lab, it would store sliders without frames
-    for path in sorted((ROOT / "chapters").glob("*.ipynb")):
-        if names and not path.name.startswith(names):
-            continue
+    for path in chapters(*names):
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
-        print(f"{path.name} ...", flush=True)
-        NotebookClient(
-            notebook,
-            timeout=600,
-            kernel_name="python3",
-            resources={"metadata": {"path": path.parent}},
-            record_timing=False,
-        ).execute()
+        execute(notebook, path.name)
         clean(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
@@ -119,7 +108,7 @@ def dress(notebook: nbformat.NotebookNode) -> None:
 
 def write_address() -> None:
     """Write the first cell of every chapter again, with the repository's address from _config.yml."""
-    for path in (ROOT / "chapters").glob("*.ipynb"):
+    for path in chapters():
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
@@ -139,7 +128,7 @@ def joined(outputs: list) -> list:
 def lab(*options: str) -> None:
     """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
     notary = NotebookNotary()  # Lab runs no stored script of a notebook without its signature
-    for path in (ROOT / "chapters").glob("*.ipynb"):
+    for path in chapters():
         notary.sign(nbformat.read(path, as_version=4))
     more = ["--LabApp.expose_app_in_browser=True", "--LabApp.default_url=/lab/tree/chapters"]
     if os.geteuid() == 0:

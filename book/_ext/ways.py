@@ -33,6 +33,9 @@ body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 36rem; margin: 15vh a
 them, and <a href="{path}search.html">the search</a> finds words.</p>
 </main>
 """  # it is shown for any address below the book's, so it must not need files by paths of its own
+SITE_MAP = """<?xml version="1.0" encoding="utf-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+"""
 
 
 def pages(app: Sphinx) -> list[str]:
@@ -51,14 +54,6 @@ def first_words(doctree: nodes.document) -> str:
     running = (p for p in doctree.findall(nodes.paragraph) if isinstance(p.parent, nodes.section))
     words = " ".join(next(running, nodes.paragraph()).astext().split())
     return words.partition(". ")[0].rstrip(".:") + "." if words else ""
-
-
-def site_map(addresses: list[str]) -> str:
-    lines = "".join(f"  <url><loc>{escape(address)}</loc></url>\n" for address in addresses)
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-        f"{lines}</urlset>\n"
-    )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -83,7 +78,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
             words = first_words(app.env.get_doctree(page))
             listed.append(f"- [{app.env.titles[page].astext()}]({base}{page}.html){': ' * bool(words)}{words}")
         if base:
-            (out / "sitemap.xml").write_text(site_map([f"{base}{page}.html" for page in order]), encoding="utf-8")
+            places = "".join(f"  <url><loc>{escape(f'{base}{page}.html')}</loc></url>\n" for page in order)
+            (out / "sitemap.xml").write_text(f"{SITE_MAP}{places}</urlset>\n", encoding="utf-8")
         (out / "llms.txt").write_text("\n".join(listed) + "\n", encoding="utf-8")
         lost = LOST.format(title=escape(title), path=urlsplit(base).path, root=app.config.root_doc)
         (out / "404.html").write_text(lost, encoding="utf-8")

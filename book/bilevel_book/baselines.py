@@ -57,31 +57,23 @@ def fit(pixels: Tensor, labels: Tensor, C: float, start: Tensor | None = None) -
     return unscaled().detach()
 
 
-def losses(w: Tensor, pixels: Tensor, labels: Tensor) -> Tensor:
-    """The loss of each image."""
-    return -log_likelihoods(w, pixels, labels)
-
-
 def out_of_sample(pixels: Tensor, labels: Tensor, C: float) -> Tensor:
     """The loss of each image for the classifier of the other folds; fold k has the images k, k + FOLDS, ..."""
     scores, fold, start = torch.empty_like(pixels[:, 0]), torch.arange(len(labels)) % FOLDS, None
     for k in range(FOLDS):
         out = fold == k
         start = fit(pixels[~out], labels[~out], C, start)  # sooner there from the last one; the minimiser is the same
-        scores[out] = losses(start, pixels[out], labels[out])
+        scores[out] = -log_likelihoods(start, pixels[out], labels[out])
     return scores
 
 
 def trimmed(pixels: Tensor, labels: Tensor, C: float, fraction: float, rounds: int = ROUNDS) -> Tensor:
-    """The loss of each image after some rounds of training without the `fraction` of the largest losses.
-
-    With no round it is the loss in sample.
-    """
+    """The loss of each image after rounds of training without the `fraction` of largest losses; 0 rounds: in sample."""
     w = fit(pixels, labels, C)
     for _ in range(rounds):
-        keep = kept(losses(w, pixels, labels), round(fraction * len(labels)))
+        keep = kept(-log_likelihoods(w, pixels, labels), round(fraction * len(labels)))
         w = fit(pixels[keep], labels[keep], C, w)
-    return losses(w, pixels, labels)
+    return -log_likelihoods(w, pixels, labels)
 
 
 def kept(scores: Tensor, dropped: int) -> Tensor:

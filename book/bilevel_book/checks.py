@@ -20,13 +20,8 @@ def checked_by() -> dict[str, tuple[str, ...]]:
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef):
-                for label in _labels(node):
+                calls = (mark for mark in node.decorator_list if isinstance(mark, ast.Call))
+                marks = (mark for mark in calls if ast.unparse(mark.func) == "pytest.mark.checks")
+                for label in (ast.literal_eval(argument) for mark in marks for argument in mark.args):
                     found[label].append(f"{path.relative_to(TESTS).as_posix()}::{node.name}")
     return {label: tuple(names) for label, names in found.items()}
-
-
-def _labels(function: ast.FunctionDef) -> list[str]:
-    marks = [
-        d for d in function.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "pytest.mark.checks"
-    ]
-    return [ast.literal_eval(argument) for mark in marks for argument in mark.args]

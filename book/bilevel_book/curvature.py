@@ -18,7 +18,7 @@ from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers.base import COUNT, State, method, option
 from bilevel_core.solvers.fmbo import FMBO
 
-BATCHES, RESIDUAL = 20, 1e-3  # enough for two digits of the eigenvalue and of the norm
+BATCHES, ITERATIONS, RESIDUAL = 20, 15, 1e-3  # enough for two digits of the eigenvalue and of the norm
 
 
 @method
@@ -38,13 +38,11 @@ class CurvatureOfFMBO(FMBO):
         return columns
 
 
-def top_eigenvalue(
-    problem: BilevelProblem, x: Tensor, y: Tensor, batch: Any, steps: int = 15, delta: float | None = None
-) -> float:
+def top_eigenvalue(problem: BilevelProblem, x: Tensor, y: Tensor, batch: Any) -> float:
     """L, the largest eigenvalue of H on one batch, by power iteration; a plain step of y or v is stable below 2 / L."""
     u = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype).to(y.device)
-    for _ in range(steps):
-        u = hessian_vector(problem, x, y, normalize(u, dim=0), batch, delta)
+    for _ in range(ITERATIONS):
+        u = hessian_vector(problem, x, y, normalize(u, dim=0), batch)
     return torch.linalg.vector_norm(u).item()
 
 

@@ -9,10 +9,7 @@ from bilevel_book.verdicts.student import interval
 
 
 def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]) -> pd.DataFrame:
-    """One row for each (label, seed), one column for each mark on `axis`: linear between the rows of the history.
-
-    A run that diverged has no value after the last finite row, a run that ended none past its end.
-    """
+    """A row for each (label, seed), a column for each mark: linear between its rows, nan after the last finite one."""
 
     def interpolate(run: pd.DataFrame) -> pd.Series:
         return pd.Series(np.interp(marks, run[axis], run[column], right=np.nan), index=marks)
@@ -21,10 +18,7 @@ def at_marks(table: pd.DataFrame, axis: str, column: str, marks: Sequence[float]
 
 
 def mean_curves(values: pd.DataFrame) -> pd.DataFrame:
-    """Over the seeds of each label: columns (mean, low, high), the 95 % interval of the mean by Student's t.
-
-    A missing run leaves no mean; one seed has no interval, and its low and high are its mean.
-    """
+    """Over the seeds of each label: columns (mean, low, high), the 95 % interval of the mean by Student's t."""
     found = {label: interval(own) for label, own in values.groupby("label", sort=False)}
     parts = zip(("mean", "low", "high"), zip(*found.values(), strict=True), strict=True)
     return pd.concat({name: pd.DataFrame(rows, index=pd.Index(found, name="label")) for name, rows in parts}, axis=1)

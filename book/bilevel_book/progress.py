@@ -19,10 +19,7 @@ def notebook_file() -> str:
 
 
 def watch(items: Collection[T]) -> Iterator[T]:
-    """Go through `items` and show how far, if anybody looks.
-
-    Use it before a cell prints: the bar clears the outputs of its cell when it goes.
-    """
+    """Go through `items` and show how far, if anybody looks; before a cell prints, as the bar clears its outputs."""
     due, shown, looking = time.monotonic() + SECONDS_BEFORE, False, bool(notebook_file())
     for done, item in enumerate(items):
         if looking and time.monotonic() > due:

@@ -24,10 +24,7 @@ def seconds() -> dict[str, list[float]]:
 
 
 def makespan(runs: Iterable[float], workers: int) -> float:
-    """When the last run ends if each worker takes the next one as soon as it is free.
-
-    With many short runs that is their sum over the workers; a single long run keeps it above its own length.
-    """
+    """When the last run ends if each worker takes the next one as soon as it is free."""
     free = [0.0] * workers
     for run in runs:
         heapq.heapreplace(free, free[0] + run)

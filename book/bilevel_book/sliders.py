@@ -93,11 +93,8 @@ def _uneven(places: Any) -> float:
 
 
 class Explore:
-    """A picture with one or two sliders, each named like an argument of `draw`.
-
-    `alt` and `title` take the same arguments: the first describes the picture to those who do not see it, the second
-    says in a sentence what there is to see at this place. A place is a tuple of positions, one for each slider, among
-    its live values.
+    """A picture with one or two sliders, each named like an argument of `draw`, of `alt`, which describes it to those
+    who do not see it, and of `title`. A place is a tuple of positions, one for each slider, among its live values.
     """
 
     def __init__(
@@ -179,7 +176,8 @@ class Explore:
         stored, key = self._kept(cell), ""
         if os.environ.get(LIVE) and shell is not None:
             key = uuid.uuid4().hex
-            _meet(shell.kernel.comm_manager, key, self)
+            _met[key] = self  # the HTML that holds this key may ask for pictures of this slider
+            shell.kernel.comm_manager.register_target(TARGET, _opened)
         else:
             stored = stored or self.frames()
         return {"text/html": self.page(stored, key, cell), "text/plain": f"explore({', '.join(self.sliders)})"}
@@ -223,12 +221,6 @@ def _keep(*parts: Any) -> list[Any]:
 
 
 _met: dict[str, Explore] = {}
-
-
-def _meet(manager: Any, key: str, slider: Explore) -> None:
-    """Let the HTML that holds this key ask for pictures of this slider."""
-    _met[key] = slider
-    manager.register_target(TARGET, _opened)
 
 
 def _opened(comm: Any, message: dict[str, Any]) -> None:

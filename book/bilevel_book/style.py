@@ -15,7 +15,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -23,11 +23,6 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, YELLOW = (
     "#2A61BD", "#B45E00", "#1F8165", "#C94A40", "#B34595", "#0E7A9B", "#7A4A3A", "#707070", "#222222", "#F0E442",
 )  # fmt: skip
 DEPTH = LinearSegmentedColormap.from_list("depth", ["#2b5d87", "#79a8c9", "#cfe2ec", "#f7f9fa"])
-
-
-def filled(colour: str) -> dict[str, Any]:
-    """A bar in a tint of a colour with an edge in full, so that what is drawn over it can be seen."""
-    return {"facecolor": 0.35 * np.array(to_rgb(colour)) + 0.65, "edgecolor": colour}
 
 
 class Look(NamedTuple):

@@ -2,9 +2,19 @@
 
 from pathlib import Path
 
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def chapters(*names: str) -> list[Path]:
     """The notebooks, or those whose file name starts so."""
     return [path for path in sorted((ROOT / "chapters").glob("*.ipynb")) if not names or path.name.startswith(names)]
+
+
+def execute(notebook: NotebookNode, name: str) -> None:
+    """In a fresh kernel, in the folder of the chapters."""
+    print(f"{name} ...", flush=True)
+    folder = {"metadata": {"path": ROOT / "chapters"}}
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder, record_timing=False).execute()

@@ -21,10 +21,6 @@ class Exercise:
         cells = (notebook.cells[k] for k in self.solution)
         return "\n\n".join(cell.source for cell in cells if cell.cell_type == "code")
 
-    @property
-    def homework(self) -> bool:
-        return "(homework" in self.title
-
 
 def exercises(notebook: NotebookNode) -> Iterator[Exercise]:
     """In the order of the chapter; a solution begins at its heading and ends with its last cell."""

@@ -3,9 +3,8 @@
 import shutil
 
 import nbformat
-from nbclient import NotebookClient
 
-from workshop import ROOT
+from workshop import ROOT, execute
 
 SOURCE = ROOT / "book" / "instructor"
 TARGET = ROOT / "_build" / "instructor"
@@ -17,9 +16,7 @@ def instructor(*names: str) -> None:
     TARGET.mkdir(parents=True)
     for path in sorted(SOURCE.glob("*.ipynb")):
         if not names or path.name.startswith(names):
-            print(f"{path.name} ...", flush=True)
             notebook = nbformat.read(path, as_version=4)
-            folder = {"metadata": {"path": ROOT / "chapters"}}
-            NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
+            execute(notebook, path.name)
             nbformat.write(notebook, TARGET / path.name)
     print(f"Open {TARGET}; it is not part of the pages.")

@@ -22,7 +22,8 @@ def numbers(chapter: int, cells: list[str]) -> dict[str, str]:
     for box in DIRECTIVE.finditer(text):
         if (label := re.search(r"^:label: (\S+)", box["options"], re.M)) and box["kind"].startswith("prf:"):
             count[box["kind"]] += 1
-            found[label[1]] = f"{_name(box['kind'])} {chapter}.{count[box['kind']]}"
+            name = box["kind"].removeprefix("prf:").capitalize()
+            found[label[1]] = f"{name} {chapter}.{count[box['kind']]}"
     return found
 
 
@@ -42,7 +43,3 @@ def plain(text: str, number: dict[str, str]) -> str:
     text = EQUATION.sub(lambda found: rf" \tag{{{number[found['label']][1:-1]}}}" + "\n$$", text)
     text = ROLE.sub(lambda found: number.get(found["label"], "above"), text)
     return re.sub(r"\n{3,}", "\n\n", LINK.sub(r"\g<text>", text)).strip()
-
-
-def _name(kind: str) -> str:
-    return kind.removeprefix("prf:").capitalize()

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from bilevel_book import baselines
-from bilevel_book.baselines import fit, judged, kept, losses, out_of_sample, trimmed
+from bilevel_book.baselines import fit, judged, kept, out_of_sample, trimmed
 from bilevel_book.experiments import read
-from bilevel_book.mnist.hyper_cleaning import Images, class_scores, mislabel
+from bilevel_book.mnist.hyper_cleaning import Images, class_scores, log_likelihoods, mislabel
 
 C = 1e-3
 
@@ -51,7 +51,7 @@ def in_sample(blobs):
 def test_classifier_is_the_minimiser(easy):
     pixels, labels, _ = easy.data
     w = fit(*easy.data).requires_grad_()
-    (gradient,) = torch.autograd.grad(losses(w, pixels, labels).mean() + C * (w @ w), w)
+    (gradient,) = torch.autograd.grad(-log_likelihoods(w, pixels, labels).mean() + C * (w @ w), w)
     assert gradient.abs().max() < 2e-5
     assert torch.allclose(fit(*easy.data, start=torch.ones_like(w)), w, atol=1e-2)  # error <= ||gradient|| / 2 C
     assert w.abs().max() > 0.5
@@ -83,7 +83,7 @@ def test_no_image_is_judged_by_a_classifier_that_saw_it(easy):
     seen = torch.arange(600) % 5 != 2
     w = fit(pixels[seen], labels[seen], C)
     for given, score in ((labels, scores), (other, changed)):
-        assert score[~seen] == pytest.approx(losses(w, pixels[~seen], given[~seen]), abs=1e-3)
+        assert score[~seen] == pytest.approx(-log_likelihoods(w, pixels[~seen], given[~seen]), abs=1e-3)
     assert not torch.allclose(scores[seen], changed[seen], atol=1e-2)  # the other folds did see it
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.verdicts.tuning import best, expected_best, scores
+from bilevel_book.verdicts.selection import best, expected_best, scores
 
 
 def trial(label, *losses, stop="steps"):

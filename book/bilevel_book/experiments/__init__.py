@@ -35,8 +35,7 @@ Problems that draw their data from a `seed` get the seed of the run. A problem i
 from bilevel_book.experiments.calibration import calibrate
 from bilevel_book.experiments.files import Experiment, load, names
 from bilevel_book.experiments.plan import FULL, Plan, Run, paper_settings, sweep
-from bilevel_book.experiments.reading import runs_of
-from bilevel_book.experiments.report import report
+from bilevel_book.experiments.report import report, runs_of
 from bilevel_book.experiments.running import reproduce
 from bilevel_book.experiments.tables import read
 from bilevel_book.experiments.verification import verify

@@ -77,10 +77,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A file: the problem with its options, the columns of the report, tables of methods, rules, and groups by size.
-
-    `calibration` is what `calibrate` stored beside the file, if it did.
-    """
+    """A file: the problem with its options, the columns of the report, tables of methods, rules, and groups by size."""
 
     name: str
     problem: str
@@ -89,7 +86,7 @@ class Experiment:
     tables: dict[str, dict[str, Method]]
     rules: dict[str, Rule]
     sizes: dict[str, dict[str, Group]]
-    calibration: Options
+    calibration: Options  # what `calibrate` stored beside the file, if it did
 
 
 def names() -> list[str]:
@@ -98,10 +95,7 @@ def names() -> list[str]:
 
 
 def load(experiment: str | os.PathLike[str]) -> Experiment:
-    """What the file of an experiment says: one that comes with the book, by its name, or any TOML file, by its path.
-
-    Whatever is wrong with the file is a ValueError that names the place, what was given and what is allowed.
-    """
+    """What the file of an experiment says; an error in it names the place, what was given and what is allowed."""
     path = experiment_file(experiment)
     costs = path.with_suffix(CALIBRATION)
     with at(path.name):

@@ -78,10 +78,7 @@ def _problem(name: str, options: str) -> BilevelProblem:
 
 
 def paper_settings(experiment: str, solver: str) -> Options:
-    """The keyword arguments of a method in the main comparison of an experiment.
-
-    What the paper states is as it states it; for the rest the experiment's file says what was chosen and why.
-    """
+    """The keyword arguments of a method in the main comparison; the experiment's file says where they come from."""
     main = load(experiment).tables["main"]
     return with_schedules(main[known(solver, main, f"method of {experiment}")].options)
 
@@ -93,10 +90,7 @@ def sweep(
     labels: list[str] | None = None,
     results: Path = RESULTS,
 ) -> list[Run]:
-    """All runs of an experiment at one size, or those of some groups and labels, each checked before any is started.
-
-    The trials that decide what is to be run are those stored in `results`.
-    """
+    """All runs of an experiment at one size, or of some groups and labels; trials stored in `results` decide some."""
     plan = Plan(load(experiment), size, results)
     chosen = [known(group, plan.groups, f"group of {plan.file.name}, size {size},") for group in groups or plan.groups]
     runs = [run for group in plan.groups if group in chosen for run in plan.runs(group)]

@@ -75,10 +75,7 @@ def reproduce(
 
 
 def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None = None, **options: Any) -> list[int]:
-    """`reproduce` groups of an experiment, first those whose trials decide others; options are those of `reproduce`.
-
-    Returns how many runs were done, and of how many.
-    """
+    """`reproduce` groups, first those whose trials decide others: how many runs were done here, and of how many."""
     done, total, waiting = 0, 0, groups
     while waiting:
         plan = Plan(plan.file, plan.size, plan.results)  # more trials are stored than before

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
 from bilevel_book.figures.verdicts import intervals
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, filled, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, look, name_lines, panels
 from bilevel_book.verdicts.deciding import MARGIN
 
+PALE = 0.35 * np.array(to_rgb(GREY)) + 0.65  # what is drawn over it can be seen
 ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
 
 
@@ -47,7 +49,7 @@ def ladder(settings: Sequence[Setting]) -> Figure:
         for row, setting in enumerate(settings):
             by_order = "p" in setting.lower
             lowest = exponent(setting.lower, ORDERS[-1]) if by_order else exponent(setting.lower)
-            axes.barh(-row, lowest - 1, left=1, height=0.34, **filled(GREY), linewidth=0)
+            axes.barh(-row, lowest - 1, left=1, height=0.34, facecolor=PALE, linewidth=0)
             axes.text(1.05, -row + 0.22, f"{setting.oracle}; {setting.assumes}", fontsize=8, va="bottom")
             named: dict[float, list[str]] = {}
             for method in setting.methods:

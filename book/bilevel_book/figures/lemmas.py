@@ -24,10 +24,7 @@ def _frame(height: float, left: float, bottom: float) -> Iterator[tuple[Figure, 
 
 
 def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figure:
-    """Truth as a fraction of the bound: a bar for each corrected statement, and beside it the printed one, if any.
-
-    A share of infinity stands for a bound that is not positive.
-    """
+    """Truth over bound, a bar for each corrected statement and its printed one, if any; inf: a bound below 0."""
     names = list(corrected)
     bars = []  # place, thickness, share, colour
     for place, name in enumerate(names):

@@ -71,10 +71,7 @@ MARKS = {Outcome.SUPPORTS: "<", Outcome.NOTHING: "o", Outcome.AGAINST: ">", Outc
 
 
 def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
-    """The slope of a method in every cell with its interval, and that of its negative control in grey.
-
-    A panel for each kind of runs. Left of the dashed line a slope passes; the mark says what the cell says.
-    """
+    """The slope of a method in every cell, its negative control in grey; left of the dashed line a slope passes."""
     kinds = list(table.groupby(["experiment", "label"], sort=False))
     with panels(len(kinds), height=3.6 * len(kinds), sharex=True, squeeze=False) as (figure, axes):
         for ax, ((experiment, label), rows) in zip(axes[:, 0], kinds, strict=True):

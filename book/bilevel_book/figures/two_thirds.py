@@ -114,10 +114,7 @@ def floors(curves: Mapping[str, Curve], needed: Mapping[str, Curve]) -> Figure:
 
 
 def demands(curves: Mapping[str, Curve], asked: Mapping[str, tuple[float, Mapping[str, float]]]) -> Figure:
-    """The error of a difference against delta in each number type, and the delta that each argument asks for.
-
-    `asked` maps the name of an argument to its delta and the error in each type.
-    """
+    """The error of a difference in each number type; the delta that each argument asks for, and the errors there."""
     with panels(height=4.8) as (figure, axes):
         for (kind, curve), colour in zip(curves.items(), (GREY, SKY), strict=True):
             axes.loglog(*curve, color=colour, linewidth=1.6, label=kind)

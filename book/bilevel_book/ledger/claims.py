@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from bilevel_book.checks import checked_by
-from bilevel_book.labels import CLEANING, REPRESENTATION
+from bilevel_book.experiments.report import CLEANING, REPRESENTATION
 from bilevel_book.ledger import counts, experiments, lemmas, rates, sentences
 from bilevel_book.ledger.claim import Claim
 from bilevel_book.ledger.evidence import Evidence, call, read_entries

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from bilevel_book.experiments import paper_settings
-from bilevel_book.labels import REPRESENTATION
+from bilevel_book.experiments.report import REPRESENTATION
 from bilevel_book.ledger.claim import CONSTRUCTION, OWN_CODE, Claim, holds_if, listed
 from bilevel_book.methods import SOLVERS
 from bilevel_book.walk import walk

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from bilevel_book.experiments import sweep
-from bilevel_book.experiments.report import mean_and_range
-from bilevel_book.labels import CLEANING, REPRESENTATION, select
+from bilevel_book.experiments.report import CLEANING, REPRESENTATION, mean_and_range, select
 from bilevel_book.ledger.values import formula
 from bilevel_book.released.stored import curve
 from bilevel_book.verdicts.comparison import Pairs
@@ -125,10 +124,7 @@ def steps_in_that_time(cleaning: pd.DataFrame, methods: list[str]) -> Lines:
 
 
 def of_released(group: str, column: str, labels: list[str]) -> Lines:
-    """stocBiO with one defect of released code switched on (Chapter 11).
-
-    `group` is "published", the steps of the paper, or "cleaning", with an outer step that moves the weights.
-    """
+    """stocBiO with one defect of released code, at the paper's steps, "published", or larger ones, "cleaning"."""
     ends = {name: curve(group, name, column).iloc[-1] for name in ("correct", *labels)}
     reads = {name: pd.DataFrame([ends[name], ends["correct"]], index=[name, "correct"]) for name in labels}
     return tuple(f"stocBiO, {name}: {column.replace('_', ' ')} {in_words(read)}" for name, read in reads.items())

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from bilevel_book.experiments import runs_of
-from bilevel_book.labels import CLEANING, REPRESENTATION
+from bilevel_book.experiments.report import CLEANING, REPRESENTATION
 from bilevel_book.rates import EARLIER
 from bilevel_book.verdicts.cells import RUNS, cells
 from bilevel_book.verdicts.sentences import Case, case

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pandas as pd
 
 from bilevel_book.experiments import paper_settings
-from bilevel_book.experiments.report import mean_and_range
-from bilevel_book.labels import CLEANING, select
+from bilevel_book.experiments.report import CLEANING, mean_and_range, select
 from bilevel_book.ledger.claim import CONSTRUCTION, OWN_QUESTION, Claim, holds_if
 from bilevel_book.ledger.sentences import ruling
 from bilevel_book.mnist.hyper_representation import lenet

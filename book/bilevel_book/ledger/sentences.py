@@ -50,9 +50,9 @@ def ruling(case: Case, track: str) -> Claim:
         numbers.append(f"with a margin of a factor of two: {case.verdict(track, margin=TWICE)}")
     stays, others = case.stays(track)
     numbers.append(f"the verdict stays under {stays} of {others} other rules that can be read")
-    what = (MEASURED[each.measure].format(_words(each.metric)) for each in chosen.sentences)
+    what = " and ".join(MEASURED[each.measure].format(each.metric.replace("_", " ")) for each in chosen.sentences)
     seeds = f"{end.n.max()} seeds, in {AXES[chosen.axis]}"
-    measure = f"{' and '.join(what)}, that of {case.first} over that of the other, {seeds}: {RULE}"
+    measure = f"{what.replace('upper', 'outer')}, that of {case.first} over that of the other, {seeds}: {RULE}"
     return Claim(case.says, measure, "; ".join(numbers), case.verdict(track))
 
 
@@ -66,7 +66,3 @@ def _pair(row: Any, sentence: Sentence) -> str:
     if row.rival in sentence.contains and row.low > 1 + MARGIN:
         told += f" (a special case of {sentence.first}, which was not tuned enough)"
     return told
-
-
-def _words(metric: str) -> str:
-    return metric.replace("upper", "outer").replace("_", " ")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from bilevel_book.experiments import load, paper_settings, sweep
 from bilevel_book.experiments.files import Steps
-from bilevel_book.labels import CLEANING, select
+from bilevel_book.experiments.report import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning

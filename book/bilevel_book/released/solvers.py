@@ -11,7 +11,6 @@ ReleasedMRBO      resets      every schedule is set back to its first value befo
                               since what is kept as the old x is a view of the new one
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -45,16 +44,10 @@ class ReleasedStocBiO(StocBiO):
     def solve(self, problem, state, f_y, g, generator):
         if not self.series:
             return super().solve(problem, state, f_y, g, generator)
-        batches = [*lower_batches(problem, generator, 1)] * self.Q
-        return state.replace(v=release_sum(problem, state.x, state.y, f_y, batches, self.eta_series))
-
-
-def release_sum(problem: BilevelProblem, x: Tensor, y: Tensor, r: Tensor, batches: Iterable[Any], eta: float) -> Tensor:
-    """eta r_Q + sum_{q=1}^{Q} r_q, with r_q = (I - eta H) r_{q-1} and r_0 = r."""
-    terms = [r]
-    for batch in batches:
-        terms.append(terms[-1] - eta * hessian_vector(problem, x, y, terms[-1], batch))
-    return eta * terms[-1] + sum(terms[1:])
+        (batch,), terms = lower_batches(problem, generator, 1), [f_y]
+        for _ in range(self.Q):
+            terms.append(terms[-1] - self.eta_series * hessian_vector(problem, state.x, state.y, terms[-1], batch))
+        return state.replace(v=self.eta_series * terms[-1] + sum(terms[1:]))
 
 
 @method

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from bilevel_book.experiments import runs_of
-from bilevel_book.labels import select
+from bilevel_book.experiments.report import select
 
 HALF = 25  # the step at which all switches can be read with the steps of the paper
 RENOISED = "labels re-noised"

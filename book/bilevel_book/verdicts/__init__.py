@@ -6,6 +6,6 @@ that are at least 0 and better when smaller: for an accuracy take the error, 1 -
 
 from bilevel_book.verdicts.comparison import Sentence, compare
 from bilevel_book.verdicts.deciding import Verdict, decide, judge, overall
-from bilevel_book.verdicts.tuning import best, expected_best, scores
+from bilevel_book.verdicts.selection import best, expected_best, scores
 
 __all__ = ["Sentence", "Verdict", "best", "compare", "decide", "expected_best", "judge", "overall", "scores"]

@@ -21,10 +21,7 @@ from bilevel_book.verdicts.measures import HORIZONS, Curve, Measure, curves, fas
 
 @dataclass(frozen=True)
 class Sentence:
-    """In `metric`, `first` is faster (to `levels`), lower or more stable than each of `rivals`.
-
-    Or it means something else: that they are "alike", or that some rival "differs".
-    """
+    """In `metric`, `first` is faster (to `levels`), lower or more stable than each rival; or what `means` says."""
 
     text: str
     first: str
@@ -32,7 +29,7 @@ class Sentence:
     measure: str
     metric: str
     levels: tuple[float, ...] = ()
-    means: str = "ahead"
+    means: str = "ahead"  # or "alike", or "differs": from some rival
     untestable: Mapping[str, str] = field(default_factory=dict)  # rivals about whom no run can decide, and why
     contains: tuple[str, ...] = ()  # rivals that are special cases of `first`: it loses to them only for want of tuning
     resolution: float = 1e-6  # runs are stored with six digits; for an error rate, half an image

@@ -22,8 +22,7 @@ from bilevel_book.paths import RESULTS
 from bilevel_book.verdicts.comparison import Sentence, compare
 from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide, overall, without_inclusions, worst
 from bilevel_book.verdicts.measures import AXES
-from bilevel_book.verdicts.selection import LOSS, method_of
-from bilevel_book.verdicts.tuning import scores
+from bilevel_book.verdicts.selection import LOSS, method_of, scores
 
 FILE = Path(__file__).with_name("sentences.toml")
 TRACKS = {"stated": "as stated", "tuned": "tuned alike"}

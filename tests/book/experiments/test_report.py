@@ -2,8 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from bilevel_book.experiments.report import ends, last_quarter_median, mean_and_range
+from bilevel_book.experiments.report import ends, last_quarter_median, mean_and_range, select
 
 
 def history(label, seed, seconds, losses, stop="steps"):
@@ -25,3 +26,14 @@ def test_the_table_of_ends():
     assert found.loc["A"].tolist()[1:] == [2, 0, "5", 1]  # after the loss: runs, diverged, seconds a step, steps
     assert found.loc["C", "diverged"] == 1
     assert found.loc["C", "loss"].startswith("1.000")  # the last finite one
+
+
+def test_rows_are_selected_by_group_and_label_and_unknown_names_are_refused():
+    rows = [("main", "FMBO", 0), ("main", "SOBA", 1), ("cleaning", "FMBO", 2)]
+    table = pd.DataFrame(rows, columns=["group", "label", "number"])
+    assert list(select(table, "hyper-cleaning", "main").number) == [0, 1]
+    assert list(select(table, "hyper-cleaning", "cleaning", "FMBO").number) == [2]
+    with pytest.raises(ValueError, match="unknown label in hyper-cleaning, main, 'SOBO'; known are FMBO, SOBA"):
+        select(table, "hyper-cleaning", "main", "FMBO", "SOBO")
+    with pytest.raises(ValueError, match="unknown group of hyper-cleaning 'man'; known are main, cleaning"):
+        select(table, "hyper-cleaning", "man")
