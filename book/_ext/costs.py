@@ -1,14 +1,7 @@
-"""The tables of the page "From laptop to cluster": computed from stored files when the book is built, never typed.
-
-    ```{costs} hours
-    ```
-
-and likewise `memory`, `activations`, `precision` and `reweighting`.
-"""
+"""```{costs} hours```: a table of the page "From laptop to cluster", computed from stored files for every build."""
 
 import pandas as pd
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from bilevel_book import scale
@@ -50,14 +43,10 @@ def activations() -> str:
     """A step of FdeHBO on deep towers, with activations kept and computed again."""
     found = pd.read_csv(scale.COST / "activations.csv")
     pairs = found.pivot(index="batch", columns="recompute", values=["rise", "ms"])
-    rows = [
-        (
-            str(batch),
-            *(f"{row['rise'][again]:.0f}" for again in (False, True)),
-            f"{row['ms'][True] / row['ms'][False]:.1f}",
-        )
-        for batch, row in pairs.iterrows()
-    ]
+    rows = []
+    for batch, row in pairs.iterrows():
+        kept, again = (f"{row['rise'][recomputed]:.0f}" for recomputed in (False, True))
+        rows.append((str(batch), kept, again, f"{row['ms'][True] / row['ms'][False]:.1f}"))
     return table(("batch", "kept (MB)", "computed again (MB)", "time, as a multiple"), *rows)
 
 
@@ -94,9 +83,7 @@ class Costs(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         if self.arguments[0] not in TABLES:
             raise self.error(f"no table {self.arguments[0]!r}; there are {', '.join(TABLES)}")
-        box = nodes.container()
-        self.state.nested_parse(StringList(TABLES[self.arguments[0]]().split("\n"), source=self.env.docname), 0, box)
-        return [box]
+        return [nodes.container("", *self.parse_text_to_nodes(TABLES[self.arguments[0]]()))]
 
 
 def setup(app):

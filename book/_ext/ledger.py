@@ -1,22 +1,13 @@
 """The claims ledger and the assumptions ledger as directives: computed when the book is built, never typed.
 
-    ```{claims-summary}
-    ```
-    ```{claims-by-verdict}
-    ```
-    ```{claims-ledger} Abstract
-    ```
-
-and likewise `assumptions-summary`, `assumptions-by-effect` and `assumptions-ledger`. The argument is a section of the
-ledger. A card has its verdicts and chapters as classes, by which ledger.js filters. The front page has `findings`, what
-a reader takes home from the first of them.
+```{claims-ledger} Abstract``` has the cards of a section, with its verdicts and chapters as classes, by which ledger.js
+filters. The front page has `findings`, what a reader takes home.
 """
 
 from collections.abc import Iterator
 from functools import cache
 
 from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 from bilevel_book.findings import findings
@@ -53,9 +44,7 @@ def cards(name: str) -> Iterator[tuple[str, str, list[str]]]:
 
 class Part(SphinxDirective):
     def box(self, markdown: str, *classes: str) -> nodes.container:
-        box = nodes.container(classes=list(classes))
-        self.state.nested_parse(StringList(markdown.split("\n"), source=self.env.docname), 0, box)
-        return box
+        return nodes.container("", *self.parse_text_to_nodes(markdown), classes=list(classes))
 
     def run(self) -> list[nodes.Node]:
         text, name = PARTS[self.name]

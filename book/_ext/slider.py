@@ -1,10 +1,4 @@
-"""A slider of a chapter on another page, as the chapter's notebook has it: executed there, stored there, checked there.
-
-    ```{slider} 1
-    ```
-
-shows the first slider of Chapter 1.
-"""
+"""```{slider} 1``` shows the first slider of Chapter 1 on another page, as the chapter's notebook has it stored."""
 
 import json
 

@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = ROOT / "chapters"
 TESTS = ROOT / "tests"
+Named = str | os.PathLike[str]  # an experiment: the name of one that comes with the book, or the path of a TOML file
 
 
 def _folder(in_tree: str, in_package: str) -> Path:
@@ -22,13 +23,13 @@ def shipped_experiments() -> dict[str, Path]:
     return {experiment_name(path): path for path in sorted(EXPERIMENTS.glob("*.toml"))}
 
 
-def experiment_name(experiment: str | os.PathLike[str]) -> str:
+def experiment_name(experiment: Named) -> str:
     """The name of an experiment: that of its file, with hyphens."""
     return Path(experiment).stem.replace("_", "-")
 
 
-def experiment_file(experiment: str | os.PathLike[str]) -> Path:
-    """The file of an experiment that comes with the book, by its name, or any TOML file, by its path."""
+def experiment_file(experiment: Named) -> Path:
+    """The file of an experiment."""
     name, shipped = os.fspath(experiment), shipped_experiments()
     path = shipped.get(name, Path(experiment))
     if path.suffix != ".toml":

@@ -64,8 +64,7 @@ class MeanThenFrozen:
 def solver(method: str, frozen: float | None = None, delta: Rate = 0.1, radius: float = float("inf")) -> Solver:
     """The method with its schedules in t, or with constant steps: each schedule frozen at the time `frozen`.
 
-    With a frozen eta the first steps average all they have seen, eta_t = 1 / (1 + t), until eta is reached. `delta` and
-    `radius`, of the ball of each copy, are for FdeHBO.
+    `delta` and `radius`, of the ball of each copy, are for FdeHBO.
     """
 
     def rate(c: float, p: float) -> float | Power:
@@ -152,10 +151,9 @@ def horizons(first: float, last: float, per_decade: int = 10) -> list[int]:
     return [int(T) for T in np.unique(np.geomspace(first, last, count).round())]
 
 
-def averages(problem: Ripples, method: str, marks: Sequence[int], frozen: float | None = None) -> pd.DataFrame:
+def averages(problem: Ripples, method: str, marks: Sequence[int]) -> pd.DataFrame:
     """A(T) for the horizons T in `marks`, run now: index T, a column for each copy."""
-    averaged = Averaged(method=method, frozen=frozen)
-    history = run(problem, averaged, steps=marks[-1], every=marks, progress=False).history
+    history = run(problem, Averaged(method=method), steps=marks[-1], every=marks, progress=False).history
     return history.rename(columns={"step": "T"}).set_index("T").loc[list(marks), problem.names]
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from bilevel_book.experiments import load, names
+from bilevel_book.experiments import load
 from bilevel_book.experiments.tables import stored_runs
-from bilevel_book.paths import RESULTS
+from bilevel_book.paths import RESULTS, shipped_experiments
 
 COST = RESULTS / "cost"
 BYTES = 4  # of a float32
@@ -19,7 +19,7 @@ BYTES = 4  # of a float32
 
 def seconds() -> dict[str, list[float]]:
     """The CPU seconds of every stored run that tells them, by experiment."""
-    tables = {name: [stored_runs(name, group) for group in load(name).sizes["full"]] for name in names()}
+    tables = {name: [stored_runs(name, group) for group in load(name).sizes["full"]] for name in shipped_experiments()}
     return {name: [run.facts["cpu_seconds"] for table in own for run in table.values()] for name, own in tables.items()}
 
 
@@ -86,7 +86,6 @@ def reweighting(
     hours = method.passes * plain / speed / 3600
     memory = BYTES * parameters * (method.vectors + method.rise)
     return {
-        "passes": method.passes,
         "operations": method.passes * plain,
         "hours": hours,
         "dollars": hours * machine.dollars,

@@ -1,9 +1,7 @@
-"""A release, made and tried: python book/tools.py release [PYTHON ...], which `make release` calls.
+"""A release, made and tried: the source distribution is built, the wheel from it, and twine looks at both.
 
-The source distribution is built, the wheel from it, and twine looks at both. Then each Python that the library supports
-gets an empty environment with the wheel and what it needs, in the versions of requirements.txt. There, in an empty
-folder and without a network, the examples of README.md must run. The wheel is the library's alone: bilevel_book goes
-with the chapters.
+Then each Python that the library supports gets an empty environment with the wheel and what it needs, in the versions
+of requirements.txt. There, in an empty folder and without a network, the examples of README.md must run.
 """
 
 import os

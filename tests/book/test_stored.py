@@ -6,9 +6,9 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from bilevel_book.experiments import load, names, read, sweep, verify
+from bilevel_book.experiments import load, read, sweep, verify
 from bilevel_book.experiments.tables import stored_runs
-from bilevel_book.paths import RESULTS
+from bilevel_book.paths import RESULTS, shipped_experiments
 
 MEASURED = ("table", "scaling", "slopes", "rejected", "memory", "activations", "precision")
 OTHERS = {f"cost/{name}" for name in MEASURED} | {"hyper-cleaning/baselines", "released/recorded"}
@@ -16,14 +16,14 @@ OTHERS = {f"cost/{name}" for name in MEASURED} | {"hyper-cleaning/baselines", "r
 
 def test_every_table_is_that_of_a_group():
     files = [path.relative_to(RESULTS) for path in RESULTS.glob("[!.]*/*.*")]
-    groups = {f"{name}/{group}" for name in names() for group in load(name).sizes["full"]}
+    groups = {f"{name}/{group}" for name in shipped_experiments() for group in load(name).sizes["full"]}
     assert {str(file.with_suffix("")) for file in files} == groups | OTHERS
     assert {file.suffix for file in files} == {".csv", ".json"}
     assert len(files) <= 120
 
 
 @pytest.mark.checks("experiments:figure-1", "experiments:figure-2")
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", shipped_experiments())
 def test_every_run_is_stored_with_the_settings_of_today(name):
     runs = sweep(name)
     assert [run.name for run in runs if not run.is_stored(RESULTS)] == []
@@ -33,7 +33,7 @@ def test_every_run_is_stored_with_the_settings_of_today(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", shipped_experiments())
 def test_stored_run_is_what_the_code_gives(name):
     """The beginning of one of them, another every day; `python -m bilevel_book verify NAME` does all."""
     run = random.Random(str(date.today())).choice(sweep(name))

@@ -33,7 +33,7 @@ Problems that draw their data from a `seed` get the seed of the run. A problem i
 """
 
 from bilevel_book.experiments.calibration import calibrate
-from bilevel_book.experiments.files import Experiment, load, names
+from bilevel_book.experiments.files import Experiment, load
 from bilevel_book.experiments.plan import FULL, Plan, Run, paper_settings, sweep
 from bilevel_book.experiments.report import report, runs_of
 from bilevel_book.experiments.running import reproduce
@@ -41,6 +41,6 @@ from bilevel_book.experiments.tables import read
 from bilevel_book.experiments.verification import verify
 
 __all__ = [
-    "FULL", "Experiment", "Plan", "Run", "calibrate", "load", "names", "paper_settings", "read", "report", "reproduce",
+    "FULL", "Experiment", "Plan", "Run", "calibrate", "load", "paper_settings", "read", "report", "reproduce",
     "runs_of", "sweep", "verify",
 ]  # fmt: skip

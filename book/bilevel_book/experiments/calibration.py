@@ -4,7 +4,6 @@ time = steps x the median cost of a step. The prices of H v and J v are in gradi
 """
 
 import json
-import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +17,7 @@ from tqdm.auto import tqdm
 from bilevel_book.experiments.environment import environment, one_thread
 from bilevel_book.experiments.files import CALIBRATION, load
 from bilevel_book.experiments.plan import FULL, Plan, Run
-from bilevel_book.paths import experiment_file
+from bilevel_book.paths import Named, experiment_file
 from bilevel_book.verdicts.selection import at_trial
 from bilevel_core.checkpoint import write_atomically
 from bilevel_core.directions import grad_y, hessian_vector, jacobian_vector
@@ -28,12 +27,11 @@ QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 LATE_STEP = 10**6  # the t of the steps that are measured: beyond where any schedule of momentum is capped at 1
 
 
-def calibrate(experiment: str | os.PathLike[str], size: str = FULL, rounds: int = 30, progress: bool = True) -> Path:
+def calibrate(experiment: Named, size: str = FULL, rounds: int = 30, progress: bool = True) -> Path:
     """Measure a step of every method of an experiment, and the prices of H v and J v; store them beside its file.
 
     Each round measures all of them once; what differs only in the sizes of steps is one method. What is there already
-    stays: a name that came later has the cost of its method; methods that came later are measured beside the old ones,
-    and their costs are scaled by the median of old / now, as if they had been there.
+    stays: methods that came later are measured beside the old ones, and scaled by the median of old / now.
     """
     file, path = load(experiment), experiment_file(experiment).with_suffix(CALIBRATION)
     kinds: dict[str, str] = {}

@@ -1,7 +1,6 @@
 """Reading: the file of an experiment, decoded once and checked key by key."""
 
 import json
-import os
 import re
 import tomllib
 from bisect import bisect_right
@@ -11,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from bilevel_book.experiments.checking import at, check_options, find, known, typed
-from bilevel_book.paths import experiment_file, experiment_name, shipped_experiments
+from bilevel_book.paths import Named, experiment_file, experiment_name
 from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.runner import Budget
@@ -89,12 +88,7 @@ class Experiment:
     calibration: Options  # what `calibrate` stored beside the file, if it did
 
 
-def names() -> list[str]:
-    """The experiments that come with the book."""
-    return list(shipped_experiments())
-
-
-def load(experiment: str | os.PathLike[str]) -> Experiment:
+def load(experiment: Named) -> Experiment:
     """What the file of an experiment says; an error in it names the place, what was given and what is allowed."""
     path = experiment_file(experiment)
     costs = path.with_suffix(CALIBRATION)
@@ -122,13 +116,10 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
             rules[table] = rule = Rule(**entry)
             known(rule.rule, RULES, "rule")
             stand_ins[table] = stand_ins[known(rule.methods, stand_ins, "table of methods")]
-    groups = {
-        size: {
-            group: _group(f"[sizes.{size}] {group}", group, plan, stand_ins, owner)
-            for group, plan in typed(size, plans, dict).items()
-        }
-        for size, plans in sizes.items()
-    }
+    groups: dict[str, dict[str, Group]] = {size: {} for size in sizes}
+    for size, plans in sizes.items():
+        for group, plan in typed(size, plans, dict).items():
+            groups[size][group] = _group(f"[sizes.{size}] {group}", group, plan, stand_ins, owner)
     return Experiment(name, problem, options, columns, tables, rules, groups, json.loads(calibration))
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import itertools
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ import pandas as pd
 from bilevel_book.experiments.checking import at, find, known, parameters
 from bilevel_book.experiments.files import Experiment, Group, Method, load, with_schedules
 from bilevel_book.experiments.tables import StoredRun, read, stored_runs
-from bilevel_book.paths import RESULTS
+from bilevel_book.paths import RESULTS, Named
 from bilevel_book.verdicts.selection import Options, at_trial, ranked, trial_label, widened
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.solvers import Solver
@@ -84,7 +83,7 @@ def paper_settings(experiment: str, solver: str) -> Options:
 
 
 def sweep(
-    experiment: str | os.PathLike[str],
+    experiment: Named,
     size: str = FULL,
     groups: list[str] | None = None,
     labels: list[str] | None = None,

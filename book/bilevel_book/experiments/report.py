@@ -1,6 +1,5 @@
 """What stored runs say: their rows with the axes on which methods are compared, and tables of where each ended."""
 
-import os
 from math import nan
 from pathlib import Path
 
@@ -10,17 +9,14 @@ import pandas as pd
 from bilevel_book.experiments.checking import find, known, parameters
 from bilevel_book.experiments.files import Experiment, load
 from bilevel_book.experiments.plan import FULL, MissingTrials, Plan, Run, with_ends
-from bilevel_book.paths import RESULTS
+from bilevel_book.paths import RESULTS, Named
 from bilevel_core.problem import BilevelProblem
 
 REPRESENTATION, CLEANING = "hyper-representation", "hyper-cleaning"
 
 
 def runs_of(
-    experiment: str | os.PathLike[str],
-    groups: str | list[str] | None = None,
-    results: Path = RESULTS,
-    size: str = FULL,
+    experiment: Named, groups: str | list[str] | None = None, results: Path = RESULTS, size: str = FULL
 ) -> pd.DataFrame:
     """The stored runs of some groups of an experiment, by default of all, in the order of its file.
 
@@ -79,7 +75,7 @@ def mean_and_range(values: pd.Series, digits: int = 3) -> str:
 
 
 def ends(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """A row for each label: each column at its last finite value, over the seeds; runs, diverged ones, seconds a step."""
+    """A row for each label: each column at its last finite value, over the seeds; how many runs, diverged, steps."""
     rows = {}
     for label, runs in table.groupby("label", sort=False):
         last = runs.groupby("seed").last()  # of each column, the last value that is there

@@ -40,12 +40,11 @@ def reproduce(
     replace: bool = False,
     progress: bool = True,
 ) -> list[Run]:
-    """Do every run that is not stored in `results` yet; returns those that were done here.
+    """Do every run that is not stored in `results` yet, in `jobs` processes or, with `dask`, by the workers at that
+    address; returns those that were done here.
 
-    `jobs` processes share them, each on one thread; with `dask` the workers of the cluster at that address do. A run
-    that is interrupted resumes from its checkpoint. Other commands on the same folder share the work: what one of them
-    is at is left to it, and taken over if it ends without a result. A run that is stored with other settings is an
-    error, unless `replace` says that it is to be done again.
+    A run that is interrupted resumes from its checkpoint. Other commands on the same folder share the work: what one
+    of them is at is left to it. A run that is stored with other settings is an error, unless `replace` is given.
     """
     results = results.resolve()
     collect(runs, results)
@@ -192,13 +191,8 @@ def collect(runs: list[Run], results: Path) -> None:
             first = {(run.label, run.seed): table.pop((run.label, run.seed), None) for run in planned}
             write_table([run for run in (first | table).values() if run], table_file(results, experiment, group))
     for run in runs:
-        if run.is_stored(results):
-            remove_leftovers(run, results)
-
-
-def remove_leftovers(run: Run, results: Path) -> None:
-    """Remove what a stored run has in the scratch folder: checkpoint, lock, result, and what a kill cut off."""
-    place = _scratch_file(run, results, "")
-    for left in [*place.parent.glob(f"{escape(place.name)}*"), *place.parent.glob(f".{escape(place.name)}*")]:
-        with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
-            left.unlink()
+        if run.is_stored(results):  # its checkpoint, lock and result go, and what a kill cut off
+            place = _scratch_file(run, results, "")
+            for left in [*place.parent.glob(f"{escape(place.name)}*"), *place.parent.glob(f".{escape(place.name)}*")]:
+                with suppress(OSError):  # gone already; or a lock that is held, which Windows keeps
+                    left.unlink()

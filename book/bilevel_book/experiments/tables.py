@@ -12,7 +12,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from bilevel_book.paths import RESULTS, experiment_name
+from bilevel_book.paths import RESULTS, Named, experiment_name
 from bilevel_core.checkpoint import write_atomically
 
 CLOCKS = ["cpu_seconds", "wall_seconds"]
@@ -56,7 +55,7 @@ def table_file(results: Path, experiment: str, group: str) -> Path:
     return results / experiment / f"{group}.csv"
 
 
-def read(experiment: str | os.PathLike[str], group: str, results: Path = RESULTS) -> pd.DataFrame:
+def read(experiment: Named, group: str, results: Path = RESULTS) -> pd.DataFrame:
     """The stored histories of a group, as `pd.read_csv` reads their file: label, seed, step, samples, gradients, ..."""
     path = table_file(results, experiment_name(experiment), group)
     if not path.is_file():

@@ -15,8 +15,7 @@ COLUMNS, SIDE, PADDING = 6, 28, 20  # of the gallery, in pixels of an image: the
 def rejected(images: Tensor, given: Tensor, true: Tensor, weights: Tensor, rows: int = 3) -> Figure:
     """The images of lowest weight with their labels and weights; below, the weights of all images.
 
-    `images` (n, 28, 28) from 0 to 255, `given` and `true` labels, `weights` in [0, 1]. A frame is red where the given
-    label is wrong, so that the image is rejected rightly, and black where it is right.
+    `images` (n, 28, 28) from 0 to 255, `weights` in [0, 1]. A frame is red where the given label is wrong.
     """
     least = weights.sort(stable=True).indices[: rows * COLUMNS]  # stable: equal weights in the order of the data
     with panels(2, height=0.9 * rows + 3.0, height_ratios=[0.9 * rows + 0.4, 2.0]) as (figure, (top, bottom)):

@@ -115,7 +115,7 @@ def resting(problem: Valley, path: Sequence, limit: float, floors: Curve, delta:
     phi, stop = problem.objective(near), torch.tensor(limit, dtype=torch.float64)
     best = near[phi.argmin()]
     with panels(3, height=7.6, height_ratios=[2.4, 1.6, 1.8]) as (figure, (plane, objective, floor)):
-        draw_valley(plane, problem, label=False)
+        draw_valley(plane, problem)
         plane.plot(x, y, color=RED, marker="o", markersize=3, linewidth=1.2)
         plane.plot(limit, problem.y_star(stop), "o", color=RED, markersize=9)
         plane.plot(best, problem.y_star(best), "*", color=ORANGE, markersize=15, markeredgecolor=BLACK)

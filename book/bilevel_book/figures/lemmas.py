@@ -57,8 +57,7 @@ def shares(corrected: Mapping[str, float], printed: Mapping[str, float]) -> Figu
 def factors(units: np.ndarray, curves: Mapping[str, np.ndarray], limit: float) -> Figure:
     """Factors on the squared distance against lam, in units of 2 / (mu + L), where the contraction ends.
 
-    `curves` holds the truth, the bound that the proofs use and the printed factor, in this order; `limit` is the
-    printed limit on lam in the same units.
+    `curves` holds the truth, the bound that the proofs use and the printed factor; `limit` is the printed one on lam.
     """
     looks = ({"color": BLUE, "linewidth": 3}, {"color": GREEN, "linestyle": "--"}, {"color": RED, "linestyle": "-."})
     with _frame(4.4, left=0.12, bottom=0.2) as (figure, axes):

@@ -15,6 +15,7 @@ from bilevel_core.problems import Quadratic
 from bilevel_core.solvers import State
 
 TALL = 0.52  # height of a plane over its width
+ARROW = {"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}
 COLOURS, STYLES = (BLACK, BLUE, GREEN, ORANGE, RED), ("-", "--", "-.", ":", "-")
 
 
@@ -43,7 +44,9 @@ def arrows_of_a_step(problem: Quadratic, walk: Sequence[Iteration], t: int) -> F
             axes.plot(*path[: t + 1].T, color="#999999", marker="o", markersize=2.5, linewidth=1)
             axes.plot(*target[t], "*", color=GREEN, markersize=13, zorder=4)
             for kind, colour, width in (("sampled", ORANGE, 3.8), ("truth", BLACK, 2.8), ("h", BLUE, 2.0)):
-                _arrow(axes, path[t], -getattr(getattr(walk[t], kind), name).numpy(), colour, width)
+                move = -getattr(getattr(walk[t], kind), name).numpy()  # drawn half as long as the direction
+                style = ARROW | {"color": colour, "lw": width}
+                axes.annotate("", path[t] + move / 2, path[t], arrowprops=style, annotation_clip=False)
             axes.set_ylabel(f"{name}, second entry")
         planes[0].set_title(f"t = {t}: the lower level, y on its way to y*(x)")
         planes[1].set_title("the linear system, v on its way to v*(x, y)")
@@ -69,12 +72,6 @@ def _level_lines(axes: Axes, problem: Quadratic) -> None:
     grid = torch.cartesian_prod(first, second)
     phi = torch.func.vmap(problem.objective)(grid).view(40, 40)
     axes.contour(first, second, phi.T, levels=6, colors="#bbbbbb", linewidths=0.7)
-
-
-def _arrow(axes: Axes, start: np.ndarray, move: np.ndarray, colour: str, width: float) -> None:
-    """The move itself is drawn, half as long as the direction."""
-    style = {"arrowstyle": "->", "color": colour, "lw": width, "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}
-    axes.annotate("", start + move / 2, start, arrowprops=style, annotation_clip=False)
 
 
 def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) -> Figure:

@@ -42,11 +42,8 @@ def relabelled(
 def levels(
     runs: dict[str, dict[str, pd.DataFrame]], recorded: pd.DataFrame, published: dict[str, Sequence[float]]
 ) -> Figure:
-    """A panel for each method, in its colour: train loss by outer steps, mean and range, beside what is known.
-
-    Filled diamonds and open ones: recorded ends of the released code, as it is and with noise drawn once. Grey dots:
-    levels in published figures.
-    """
+    """A panel for each method: train loss by outer steps, mean and range, beside recorded ends of the released code, as
+    it is (filled) and with noise drawn once, and levels in published figures (grey dots)."""
     names = {"correct": "noise drawn once", "labels re-noised": "re-noised", "all": "other switches too"}
     with panels(len(runs), height=2.6 * len(runs) + 1.0) as (figure, axes):
         handles: dict[str, Line2D] = {}

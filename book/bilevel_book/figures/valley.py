@@ -22,6 +22,7 @@ def landscape(problem: Valley) -> Figure:
     """Above: how far g(x, y) lies over the floor of its valley. Below: f along the floor, which is Phi."""
     with panels(2, height=6.0, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
         draw_valley(above, problem)
+        above.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
         above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
         above.set(xlabel=None, title="For each x the lower level settles at y*(x)")
         draw_objective(below, problem)
@@ -49,7 +50,7 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
 def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
     """Where methods go from the same start, in the plane and on Phi."""
     with panels(2, height=6.2, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
-        draw_valley(above, problem, label=False)
+        draw_valley(above, problem)
         draw_objective(below, problem)
         for name, path in paths.items():
             x, y = _track(path)
@@ -67,7 +68,7 @@ def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
     with panels(3, height=7.4, height_ratios=[3, 1.6, 1.8]) as (figure, (plane, phi, errors)):
         x, y = _track(path)
         floor = problem.y_star(torch.tensor(x[t])).item()
-        draw_valley(plane, problem, label=False)
+        draw_valley(plane, problem)
         draw_path(plane, x[: t + 1], y[: t + 1], look("FdeHBO"), "FdeHBO")
         plane.annotate("", (x[t], floor), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5})
         plane.set_title(f"t = {t}: y is {abs(y[t] - floor):.2f} {'above' if y[t] > floor else 'below'} the floor")
@@ -98,7 +99,7 @@ def errors_of(problem: Valley, path: Sequence[State]) -> dict[str, np.ndarray]:
 def cover(problem: Valley, path: Sequence[State]) -> Figure:
     """The front of the book: a run of FdeHBO through the valley."""
     with panels(width=10, height=4.2) as (figure, axes):
-        draw_valley(axes, problem, label=False)
+        draw_valley(axes, problem)
         x, y = _track(path)
         axes.plot(x, y, color=RED, linewidth=1.6, alpha=0.8)
         axes.scatter(x, y, s=np.linspace(46, 10, len(x)), color=RED, zorder=3, edgecolor="white", linewidth=0.5)
@@ -109,7 +110,7 @@ def cover(problem: Valley, path: Sequence[State]) -> Figure:
         return figure
 
 
-def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
+def draw_valley(axes: Axes, problem: Valley) -> None:
     X, Y = torch.meshgrid(XS, YS, indexing="xy")
     floor = problem.y_star(X)
     height = torch.cosh(Y) - problem.s(X) * Y - (torch.cosh(floor) - problem.s(X) * floor)
@@ -117,8 +118,6 @@ def draw_valley(axes: Axes, problem: Valley, label: bool = True) -> None:
     F = ((Y - problem.a) ** 2 + problem.c * (X - problem.b) ** 2) / 2
     axes.contour(X, Y, F, levels=[0.1, 0.4, 0.9, 1.6, 2.5, 3.6], colors=GREEN, linewidths=0.7)
     axes.plot(XS, problem.y_star(XS), color=BLACK, linewidth=2.2, label="valley floor y*(x)")
-    if label:
-        axes.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
     axes.set(xlim=WIDTH, ylim=HEIGHT, xlabel="x", ylabel="y")
 
 

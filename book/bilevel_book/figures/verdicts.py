@@ -25,10 +25,10 @@ def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
     """A panel for each track, a line for each sentence and measure, of the rival that decides: the ratio at the end of
     the budget and its interval, with that at two thirds of it as a thin line below.
 
-    Left of the margin, which is shaded, the method that the paper praises is ahead. The axis is that of the protocol
-    if none is given. The verdict on the sentence stands beside it, bold if the protocol's own rule gives another.
+    Left of the shaded margin the praised method is ahead; a verdict is bold if the protocol's own rule gives another.
     """
-    tables = {track: _deciding(cases, track, axis, margin) for track in tracks_of(cases)}
+    tracks = [track for track in TRACKS if any(track in case.tracks for case in cases)]
+    tables = {track: _deciding(cases, track, axis, margin) for track in tracks}
     rows = [len(table) for table in tables.values()]
     stacked = {"squeeze": False, "sharex": True, "height_ratios": rows}
     with panels(len(tables), height=1.2 + 0.28 * sum(rows), **stacked) as (figure, axes):
@@ -44,10 +44,6 @@ def answer(cases: Sequence[Case], axis: str | None = None, margin: float = MARGI
         figure.suptitle("", x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         axes[-1, 0].set_xlabel("ratio, praised / rival")
         return figure
-
-
-def tracks_of(cases: Sequence[Case]) -> list[str]:
-    return [track for track in TRACKS if any(track in case.tracks for case in cases)]
 
 
 def _deciding(cases: Sequence[Case], track: str, axis: str | None, margin: float) -> pd.DataFrame:

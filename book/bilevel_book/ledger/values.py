@@ -1,7 +1,4 @@
-"""Settings that were taken, read from the experiments' files and from the methods.
-
-VALUES has what may stand in the templates of choices.toml, as in `{setting: hyper-cleaning, FMBO, alpha, beta}`.
-"""
+"""Settings that were taken, as choices.toml asks for them: `{setting: hyper-cleaning, FMBO, alpha, beta}`."""
 
 from collections.abc import Callable
 from typing import Any

@@ -48,10 +48,6 @@ class VRBO(PairSolver):
 
             return [estimate(*point) for point in points]
 
-        def carry(h: Pair, last: Pair, here: Pair) -> tuple[Pair, Tensor]:
-            (now, v), (then, _) = estimates(here, last)
-            return Pair(h.x + now.x - then.x, h.y + now.y - then.y), v
-
         # 1. A fresh start of the estimates.
         if state.t % self.period == 0:
             fresh = [estimates(here)[0][0] for _ in range(self.large)]
@@ -60,5 +56,6 @@ class VRBO(PairSolver):
         for name in ("x", *["y"] * self.inner):
             state = self.move(problem, state, **{name: getattr(h, name)})
             last, here = here, Pair(state.x, state.y)
-            h, v = carry(h, last, here)
+            (now, v), (then, _) = estimates(here, last)
+            h = Pair(h.x + now.x - then.x, h.y + now.y - then.y)
         return state.replace(v=v, before=here, h=h)

@@ -36,7 +36,7 @@ class BadData(ValueError):
 
 
 def load_mnist(root: str | os.PathLike[str] | None = None) -> Mnist:
-    """The 60000 training and 10000 test images, copied; `root` is a folder with the four gzipped files (default: ours)."""
+    """The 60000 training and 10000 test images, a copy of them; `root` has the four files, gzipped (default: ours)."""
     return Mnist(*(part.clone() for part in _load(Path(root) if root is not None else MNIST)))
 
 

@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy
 
 from bilevel_book.mnist.data import load_mnist
 from bilevel_book.mnist.hyper_representation import MEAN, STD
-from bilevel_core.checks import COUNT, FINITE
+from bilevel_core.checks import COUNT, POSITIVE, UNIT
 from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 LOWER, UPPER, SELECTION = slice(0, 20_000), slice(40_000, 45_000), slice(45_000, 50_000)
@@ -45,11 +45,8 @@ class HyperCleaning(BilevelProblem):
         dtype: torch.dtype = torch.float32,
     ):
         COUNT.check(batch_size=batch_size)
-        FINITE.check(noise=noise, C=C)
-        if not 0 <= noise <= 1:
-            raise ValueError(f"noise is the fraction of wrong labels and must lie in [0, 1], got {noise}")
-        if not C > 0:
-            raise ValueError(f"C must be positive, or the lower level is not strongly convex; got {C}")
+        UNIT.check(noise=noise)
+        POSITIVE.check(C=C)  # or the lower level is not strongly convex
         self.batch_size, self.C, self.zero_start, self.oracle = batch_size, C, zero_start, oracle
         mnist = load_mnist()
         self.lower_set, self.upper_set, self.selection_set = (

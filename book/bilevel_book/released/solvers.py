@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bilevel_book.methods.estimates import Pair, PairState, lower_batches, neumann
+from bilevel_book.methods.estimates import Pair, PairState, lower_batches, neumann, surrogate
 from bilevel_book.methods.losses import losses
 from bilevel_book.methods.mrbo import MRBO
 from bilevel_book.methods.stocbio import StocBiO
@@ -83,9 +83,7 @@ class ReleasedMRBO(MRBO):
         f, g = losses(problem, x, samples)
 
         def G(y: Tensor) -> tuple[Tensor, Tensor]:
-            f_x, f_y = f.gradients(y)
-            v = neumann(problem, x, y, f_y, batches, self.eta_series)
-            return f_x - g.jacobian_vector(y, v), v
+            return surrogate(f, g, y, lambda r: neumann(problem, x, y, r, batches, self.eta_series))
 
         h_y = g.grad_y(y)
         if eta < 1:

@@ -11,9 +11,8 @@ RENOISED = "labels re-noised"
 
 def curve(group: str, label: str, column: str) -> pd.DataFrame:
     """A row for each stored step and a column for each seed."""
-    return select(runs_of("released", group), "released", group, label).pivot(
-        index="step", columns="seed", values=column
-    )
+    rows = select(runs_of("released", group), "released", group, label)
+    return rows.pivot(index="step", columns="seed", values=column)
 
 
 def readings(group: str, column: str, step: int | None = None) -> pd.DataFrame:

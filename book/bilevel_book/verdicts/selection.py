@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from bilevel_book.verdicts.measures import curves
+from bilevel_book.verdicts.measures import Curve, curves
 
 Options = dict[str, Any]
 LOSS = "selection_loss"  # on data that no figure shows
@@ -84,10 +84,6 @@ def method_of(trial: str) -> str:
     return trial.rsplit(", trial ", 1)[0]
 
 
-def number_of(trial: str) -> int:
-    return int(trial.rsplit(", trial ", 1)[1])
-
-
 def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
     """The score of each trial (label): over its seeds, the median of the median of the last quarter of its rows.
 
@@ -95,13 +91,11 @@ def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
     """
     found = curves(trials, "step", metric, trials.label.unique())
     seeds = set(trials.seed)
-    ends = {
-        label: [
-            np.inf if run.diverged else np.median(run.value[-max(1, len(run.value) // 4) :]) for run in runs.values()
-        ]
-        for label, runs in found.items()
-        if runs.keys() == seeds
-    }
+
+    def end(run: Curve) -> float:
+        return np.inf if run.diverged else float(np.median(run.value[-max(1, len(run.value) // 4) :]))
+
+    ends = {label: [end(run) for run in runs.values()] for label, runs in found.items() if runs.keys() == seeds}
     return pd.Series({label: np.median(each) for label, each in ends.items()})
 
 
@@ -137,7 +131,7 @@ def ranked(trials: pd.DataFrame, metric: str = LOSS) -> dict[str, list[int]]:
             best(own)
         except ValueError as error:
             raise ValueError(f"{method}: {error}") from error
-        order[str(method)] = [number_of(str(trial)) for trial in own.sort_values(kind="stable").index]
+        order[str(method)] = [int(str(trial).rsplit(" ", 1)[1]) for trial in own.sort_values(kind="stable").index]
     return order
 
 

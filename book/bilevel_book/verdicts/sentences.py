@@ -1,9 +1,7 @@
 """The sentences of the paper that runs decide: sentences.toml, with the runs of both tracks.
 
-for case in cases("hyper-cleaning"):
-    case.verdict("stated")             the verdict by the rule of the protocol
-    case.numbers("stated")             the comparisons behind it
-    case.rules                         the verdict by every other rule, so that a reader can change one
+A case of `cases("hyper-cleaning")` has the verdict by the rule of the protocol, the numbers behind it, and the verdict
+by every other rule, so that a reader can change one.
 """
 
 import tomllib

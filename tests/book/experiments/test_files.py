@@ -2,9 +2,9 @@
 
 import pytest
 
-from bilevel_book import experiments
 from bilevel_book.experiments import load, sweep
 from bilevel_book.experiments.files import Steps
+from bilevel_book.paths import shipped_experiments
 
 RULE = 'chosen = {{ rule = "{}", methods = "boxes", by = ["main"] }}'
 
@@ -95,7 +95,7 @@ def test_unknown_experiment_raises():
         load("great.toml")
 
 
-@pytest.mark.parametrize("name", experiments.names())
+@pytest.mark.parametrize("name", shipped_experiments())
 def test_experiments_of_the_book_are_well_formed(name):
     for size in load(name).sizes:
         assert sweep(name, size)
