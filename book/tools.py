@@ -69,7 +69,6 @@ def clean(notebook: nbformat.NotebookNode) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
-            cell.outputs = joined(cell.outputs)
 
 
 # The first cell of every chapter; tests/pages/test_installation.py runs it in three surroundings.
@@ -112,17 +111,6 @@ def write_address() -> None:
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
-
-
-def joined(outputs: list) -> list:
-    """Printed text arrives in pieces that depend on the moment; join those of one stream."""
-    result = []
-    for output in outputs:
-        if output.output_type == "stream" and result and result[-1].get("name") == output.name:
-            result[-1].text += output.text
-        else:
-            result.append(output)
-    return result
 
 
 def lab(*options: str) -> None:

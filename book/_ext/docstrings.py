@@ -27,6 +27,7 @@ from bilevel_core.schedules import Rate
 from bilevel_core.solvers import Solver
 
 EXAMPLES: dict[str, str] = tomllib.loads((Path(__file__).parents[1] / "api" / "examples.toml").read_text())
+OPTION = re.compile(r" +(\w+ = .+?): (.+)")
 OF_A_METHOD = """
 >>> from bilevel_core import run
 >>> from bilevel_core.problems import Quadratic
@@ -64,9 +65,6 @@ def to_rst(lines: list[str]) -> list[str]:
         result.append(line)
         before = kind
     return result
-
-
-OPTION = re.compile(r" +(\w+ = .+?): (.+)")
 
 
 def _escaped(text: str) -> str:

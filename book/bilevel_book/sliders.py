@@ -39,6 +39,7 @@ ASLEEP = "A still picture until its script runs: in JupyterLab say Trust Noteboo
 ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_met: dict[str, "Explore"] = {}  # the sliders that a page may ask for pictures, by its key
 ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
 
 
@@ -176,7 +177,7 @@ class Explore:
         stored, key = self._kept(cell), ""
         if os.environ.get(LIVE) and shell is not None:
             key = uuid.uuid4().hex
-            _met[key] = self  # the HTML that holds this key may ask for pictures of this slider
+            _met[key] = self
             shell.kernel.comm_manager.register_target(TARGET, _opened)
         else:
             stored = stored or self.frames()
@@ -218,9 +219,6 @@ def _keep(*parts: Any) -> list[Any]:
 
     ours.update({name: keep(value) for name, value in ours.items()})
     return [keep(part) for part in parts]
-
-
-_met: dict[str, Explore] = {}
 
 
 def _opened(comm: Any, message: dict[str, Any]) -> None:

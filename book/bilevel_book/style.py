@@ -50,8 +50,6 @@ METHODS = {
     "SRBA": Look("#745803", "-", "p"), "SPABA": Look("#078701", "--", "p"),
     "MA-SOBA": Look("#573366", ":", "o"), "SGHA": Look("#EB0902", "-", "*"),
 }  # fmt: skip
-
-
 VARIANTS: tuple[Any, ...] = ("-.", (0, (8, 2)), (0, (1, 1)))  # dashes of the variants of one method in one picture
 
 

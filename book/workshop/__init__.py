@@ -16,5 +16,5 @@ def chapters(*names: str) -> list[Path]:
 def execute(notebook: NotebookNode, name: str) -> None:
     """In a fresh kernel, in the folder of the chapters."""
     print(f"{name} ...", flush=True)
-    folder = {"metadata": {"path": ROOT / "chapters"}}
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder, record_timing=False).execute()
+    options = {"timeout": 600, "kernel_name": "python3", "record_timing": False, "coalesce_streams": True}
+    NotebookClient(notebook, resources={"metadata": {"path": ROOT / "chapters"}}, **options).execute()

@@ -168,8 +168,8 @@ class Plan:
             if missing := self.missing(group):
                 raise MissingTrials(f"what to run is decided by trials: {self.told(group, missing)}")
         tables = [stored_runs(self.file.name, group, self.results).values() for group in groups]
-        versions = tuple(run.facts["sha256"] for table in tables for run in table)
-        return _ranking(self.file.name, groups, self.results, versions)
+        hashes = tuple(run.facts["sha256"] for table in tables for run in table)
+        return _ranking(self.file.name, groups, self.results, hashes)
 
     def told(self, group: str, missing: list[Run]) -> str:
         """Which runs of a group are not stored, and what to do."""
@@ -179,9 +179,7 @@ class Plan:
 
 
 @lru_cache(maxsize=64)
-def _ranking(
-    experiment: str, groups: tuple[str, ...], results: Path, versions: tuple[str, ...]
-) -> dict[str, list[int]]:
+def _ranking(experiment: str, groups: tuple[str, ...], results: Path, hashes: tuple[str, ...]) -> dict[str, list[int]]:
     return ranked(pd.concat([with_ends(experiment, group, results) for group in groups]))
 
 

@@ -11,6 +11,7 @@ from matplotlib.ticker import NullLocator
 
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, look, name_lines, panels
 
+COLOURS = (BLUE, ORANGE, PURPLE)
 PASSES = {"features": SKY, "through": BLUE, "head gradients": ORANGE, "head products": RED}
 
 
@@ -61,7 +62,7 @@ def beside_peers(table: pd.DataFrame, title: str) -> Figure:
     """Our time over that of other code, one mark for each problem and peer; left of the line we are faster."""
     peers = list(dict.fromkeys(table.against))
     with panels(height=0.42 * len(peers) + 1.9) as (figure, ax):
-        for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", _COLOURS, strict=False):
+        for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", COLOURS, strict=False):
             places = [peers.index(peer) for peer in rows.against]
             ax.plot(rows.value, places, mark, color=colour, markersize=8, label=case)
         ax.axvline(1, color=BLACK, linewidth=1.2)
@@ -75,7 +76,7 @@ def memory(table: pd.DataFrame) -> Figure:
     """Megabytes at the peak of a step of twenty unrolled steps, by way and problem."""
     ways = list(dict.fromkeys(table.part))
     with panels(height=3.2) as (figure, ax):
-        for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", _COLOURS, strict=False):
+        for (case, rows), mark, colour in zip(table.groupby("case", sort=False), "osD", COLOURS, strict=False):
             ax.plot(rows.value, [ways.index(way) for way in rows.part], mark, color=colour, markersize=9, label=case)
         _lanes(ax, [way.removeprefix("memory: ") for way in ways], "Graphs that are kept take memory")
         ax.set(xscale="log", xlabel="megabytes at the peak of one step")
@@ -110,9 +111,6 @@ def rejected(table: pd.DataFrame) -> Figure:
         _lanes(ax, table.case, "Tried, and what it did to the time")
         _ratios(ax, [0.25, 0.5, 1, 2, 4, 8, 16], "time / time of what is used")
         return figure
-
-
-_COLOURS = (BLUE, ORANGE, PURPLE)
 
 
 @contextmanager

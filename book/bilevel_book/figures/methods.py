@@ -12,6 +12,7 @@ from bilevel_book.figures.valley import draw_objective
 from bilevel_book.style import BLUE, METHODS, RED, panels
 from bilevel_core.problems import Valley
 
+Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step, and x there
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
 SECOND = {"text": "products H v, J v", "color": BLUE, "fill": True, "line": "-"}
 FIRST = {"text": "gradients only", "color": RED, "fill": False, "line": "-"}
@@ -55,9 +56,6 @@ def _frame(axes: Axes, x: float, y: float, text: str, needs: dict[str, Any]) -> 
     fill, ink = (needs["color"], "white") if needs["fill"] else ("none", needs["color"])
     box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": needs["color"], "linestyle": needs["line"]}
     axes.text(x, y, text, ha="center", va="center", color=ink, weight="bold", fontsize=9.5, bbox=box)
-
-
-Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step, and x there
 
 
 def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:

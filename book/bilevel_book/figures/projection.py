@@ -11,6 +11,8 @@ from matplotlib.patches import Circle
 
 from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, panels
 
+STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
+
 
 def nearest_points(before: np.ndarray, after: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> Figure:
     """Points of the plane and where the unit ball takes them, with one target inside and one outside."""
@@ -56,9 +58,6 @@ def without_the_ball(runs: dict[str, pd.DataFrame]) -> Figure:
         axes[1].set_title("Wrong labels are then found by chance only")
         axes[2].set(xlabel="step", ylim=(0.6, 0.9), title="The test accuracy hardly shows it")
         return figure
-
-
-STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def seen_slopes(x: np.ndarray, slopes: dict[str, np.ndarray], ends: dict[str, float]) -> Figure:

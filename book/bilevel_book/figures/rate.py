@@ -10,6 +10,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
 from bilevel_book.verdicts.cells import ROOM, Outcome
 
+MARKS = {Outcome.SUPPORTS: "<", Outcome.NOTHING: "o", Outcome.AGAINST: ">", Outcome.SILENT: "."}
+
 
 def ripples(
     x: np.ndarray, phi: np.ndarray, slope: np.ndarray, minimiser: float, starts: Mapping[float, float]
@@ -56,8 +58,7 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
         for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
             for place, row in enumerate(table.itertuples()):
                 colour, _, marker = look(row.method)
-                ends = [row.low, row.high]
-                ax.plot(ends, [place, place], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
+                ax.plot([row.low, row.high], [place] * 2, color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
                 ax.plot(row.slope, place, marker, color=colour, markersize=8)
             ax.plot(table.claimed, range(len(table)), "|", color=BLACK, markersize=22, markeredgewidth=2)
             ax.set_yticks(range(len(table)), table.method)
@@ -65,9 +66,6 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
             ax.grid(axis="x", color="#dddddd", linewidth=0.7)
         ax.set(xlabel="slope of log A against log T; upright mark: claimed")
         return figure
-
-
-MARKS = {Outcome.SUPPORTS: "<", Outcome.NOTHING: "o", Outcome.AGAINST: ">", Outcome.SILENT: "."}
 
 
 def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:

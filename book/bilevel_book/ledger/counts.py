@@ -14,6 +14,8 @@ from bilevel_core.counting import Calls, counting
 from bilevel_core.problems import Quadratic
 from bilevel_core.solvers import FdeHBO
 
+ONE_PRODUCT = "counted; recursive momentum asks at two points. The number is fixed, so no order changes"
+
 
 @cache
 def cost(name: str, steps: int = 3, **options: float) -> list[Calls]:
@@ -109,19 +111,16 @@ def few_samples() -> Claim:
     return Claim("each step uses a fixed number of samples", measure, numbers, holds, OWN_CODE)
 
 
-_ONE_PRODUCT = "counted; recursive momentum asks at two points. The number is fixed, so no order changes"
-
-
 def one_product(method: str) -> Claim:
     calls = cost(method)[-1]
-    return Claim(f"{method} makes one product a step", _ONE_PRODUCT, products(calls), holds_if(calls.Hv == 1))
+    return Claim(f"{method} makes one product a step", ONE_PRODUCT, products(calls), holds_if(calls.Hv == 1))
 
 
 def one_product_in_differences() -> Claim:
     """FdeHBO has differences of gradients where FMBO has products."""
     calls, exact = cost("FdeHBO")[-1], cost("FMBO")[-1]
     numbers = f"{calls.gradients} gradients, which stand for {products(exact)} and {exact.gradients} plain gradients"
-    return Claim("FdeHBO makes one product a step", _ONE_PRODUCT, numbers, holds_if(exact.Hv + exact.Jv == 1))
+    return Claim("FdeHBO makes one product a step", ONE_PRODUCT, numbers, holds_if(exact.Hv + exact.Jv == 1))
 
 
 def others_have_a_subloop() -> Claim:

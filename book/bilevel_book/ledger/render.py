@@ -8,6 +8,10 @@ from bilevel_book.ledger.claim import Claim
 from bilevel_book.ledger.claims import Passage, different, tally
 from bilevel_book.verdicts import Verdict
 
+APART = "not counted"
+ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.UNTESTABLE, Verdict.HOLDS)
+MEASURED = ("not measured", "measured")
+
 
 def badge(word: str) -> str:
     """A word in a frame whose colour says the same."""
@@ -27,10 +31,6 @@ def anchor(name: str, kind: str = "claim") -> str:
 def of_claim(passage: Passage, number: int) -> str:
     """The anchor of one claim of a passage."""
     return anchor(f"{passage.id} {passage.judges[number].name}")
-
-
-APART = "not counted"
-ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.UNTESTABLE, Verdict.HOLDS)
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
@@ -57,10 +57,7 @@ def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
 
 def passage_card(passage: Passage, claims: list[Claim]) -> str:
     """The quotation, its claims with verdict, number and measure, and where they are tested."""
-    parts = [
-        f"({anchor(passage.id)})=\n*{passage.where}*",
-        "\n".join(f"> {line}" for line in passage.quote.split("\n")),
-    ]
+    parts = [f"({anchor(passage.id)})=\n*{passage.where}*", f"> {passage.quote}"]
     for i, claim in enumerate(claims):
         where = f" ({claim.where})" if claim.where != passage.where else ""
         apart = f" ({claim.apart}, not counted)" if claim.apart else ""
@@ -76,9 +73,6 @@ def choices_summary(choices: list[Choice]) -> str:
     said = [measured(choice) for choice in choices]
     counts = "\n".join(f"- {badge(word)} [{said.count(word)}](#{anchor(word, 'choice')})" for word in MEASURED)
     return f"{len(choices)} choices, and the effect of other values:\n\n{counts}"
-
-
-MEASURED = ("not measured", "measured")
 
 
 def measured(choice: Choice) -> str:

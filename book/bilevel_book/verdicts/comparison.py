@@ -41,9 +41,7 @@ class Sentence:
         if bool(self.levels) != (self.measure == "faster"):
             raise ValueError(f"{self.text}: give levels to the measure faster, and only to it; got {self.levels}")
         if not self.rivals or self.first in self.rivals or not {*self.untestable, *self.contains} <= set(self.rivals):
-            raise ValueError(
-                f"{self.text}: give rivals other than {self.first}, the untestable and contained among them"
-            )
+            raise ValueError(f"{self.text}: give rivals besides {self.first}, the untestable and contained among them")
 
 
 class Pairs:

@@ -5,8 +5,6 @@ experiments/protocol.md:
 
     widened    a box near whose edge the best trial lies is moved out
     ranked     the trials of each method, best first: the first few are run again with other seeds, the first is taken
-
-`scores` is what trials are ranked by, and `expected_best` what a choice among so many of them is worth.
 """
 
 from collections.abc import Callable, Iterable
