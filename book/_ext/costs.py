@@ -20,7 +20,6 @@ def hours() -> str:
     """Each reproduction: its runs, the longest of them, and its hours with some workers."""
     found = scale.seconds()
     found |= {"**all**": [seconds for runs in found.values() for seconds in runs]}
-
     head = "name", "runs", "longest (min)", *(f"{n} worker{'s' * (n > 1)} (h)" for n in WORKERS)
     rows = [
         (name, str(len(runs)), f"{max(runs) / 60:.1f}", *(f"{scale.makespan(runs, n) / 3600:.2f}" for n in WORKERS))

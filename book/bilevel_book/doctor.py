@@ -26,13 +26,18 @@ class Finding(NamedTuple):
     cure: str = ""
 
 
+def pinned() -> dict[str, str]:
+    """The version of each package that requirements.txt asks for; none outside the tree of the book."""
+    lines = PINS.read_text(encoding="utf-8").splitlines() if PINS.is_file() else []
+    return dict(line.split("==") for line in lines if line and not line.startswith("#"))
+
+
 def packages() -> Iterator[Finding]:
     """Python, the library, and what is installed beside what is pinned."""
     yield Finding("ok", f"Python {platform.python_version()}")
     yield Finding("ok", f"bilevel_core {bilevel_core.__version__} in {Path(bilevel_core.__file__).parent}")
-    lines = PINS.read_text(encoding="utf-8").splitlines() if PINS.is_file() else []  # only in the tree of the book
-    pinned, as_pinned = [line.split("==") for line in lines if line and not line.startswith("#")], 0
-    for name, asked in pinned:
+    as_pinned = 0
+    for name, asked in pinned().items():
         cure = f"pip install {name}=={asked}, or all of them: touch requirements.txt && make book"
         try:
             found = version(name).partition("+")[0]  # 2.13.0+cpu is 2.13.0 for one kind of machine

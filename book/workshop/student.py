@@ -39,9 +39,8 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     for exercise in exercises(notebook):
         dropped.update(exercise.solution)
         cells = added.setdefault(exercise.ends, [])
-        cells.append(
-            new_markdown_cell(f"**Your answer** ({exercise.label}): write here.", id=f"{exercise.label}-words")
-        )
+        words = f"**Your answer** ({exercise.label}): write here."
+        cells.append(new_markdown_cell(words, id=f"{exercise.label}-words"))
         parts = task(exercise.code(notebook))
         cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
         if parts.check:

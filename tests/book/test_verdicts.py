@@ -225,7 +225,7 @@ def test_invalid_sentences_and_tables_raise():
     table = runs("A", *settling(1, 1))
     for changed, says in [
         ({"measure": "better"}, "measure must be one of faster, lower"), ({"levels": (1.0,)}, "levels"),
-        ({"measure": "faster"}, "levels"), ({"rivals": ()}, "give rivals"), ({"rivals": ("A",)}, "other than A"),
+        ({"measure": "faster"}, "levels"), ({"rivals": ()}, "give rivals"), ({"rivals": ("A",)}, "besides A"),
         ({"untestable": {"C": "why"}}, "among them"), ({"contains": ("C",)}, "among them"),
         ({"means": "faster"}, "means must be one of ahead, alike"),
     ]:  # fmt: skip

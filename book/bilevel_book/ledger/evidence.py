@@ -1,8 +1,7 @@
 """What the ledgers look at, and the functions that they call by name.
 
 The ledgers' files are TOML with a list of entries for each section; a line break in a text is a blank. A parameter of a
-function that is named as a field of `Evidence` gets that field, so that the first line of a function says what it
-looks at; the other arguments stand in the file.
+function that is named as a field of `Evidence` gets that field; the other arguments stand in the file.
 """
 
 import inspect
