@@ -37,7 +37,9 @@ lint: $(SETUP)
 check: lint
 	$(RUN) -m pytest tests -p no:nbval -n 2 -m "not slow and not browser" --durations=10 --durations-min=1
 
+# With CLUSTER=1 also the tests of sweeps on a cluster, which are skipped where Dask is not installed.
 test: lint $(BOOK)
+	$(if $(CLUSTER),$(PIP) --only-binary :all: -r requirements-cluster.txt)
 	$(RUN) -m pytest tests chapters --nbval-lax --nbval-sanitize-with tests/nbval.cfg --nbval-cell-timeout 600 -n $(WORKERS)
 
 # make lab ARGS="--port=9000" passes options on to jupyter-lab.

@@ -9,7 +9,7 @@ from bilevel_book.__main__ import main
 from bilevel_book.experiments import reproduce
 from bilevel_core.checkpoint import write_atomically
 
-pytest.importorskip("distributed")
+pytest.importorskip("distributed", reason="needs requirements-cluster.txt: make test CLUSTER=1")
 
 
 @pytest.mark.slow  # a cluster

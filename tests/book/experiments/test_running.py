@@ -7,7 +7,6 @@ import textwrap
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import kills
@@ -124,6 +123,7 @@ def test_diverged_run_is_a_result(write, folder):
 @pytest.mark.slow  # three processes
 def test_killed_sweep_goes_on(tmp_path, folder):
     """kill -9 while two workers run, then the same sweep again: the table is that of a sweep that was left alone."""
+    psutil = pytest.importorskip("psutil", reason="needs requirements-cluster.txt: make test CLUSTER=1")
     script = textwrap.dedent(f"""
         import pathlib
         import kills
