@@ -26,6 +26,40 @@ from bilevel_book.sliders import LIVE
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
 
+# Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
+AS_LAB_WRITES = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": platform.python_version(),
+    },
+}
+# The first cell of every chapter; tests/pages/test_installation.py runs it in three surroundings.
+INSTALLATION = """\
+# Only where the book is not installed.
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("bilevel_book") is None:
+    here = Path.cwd()
+    folders = [here, *here.parents]
+    around = [path for path in folders if (path / "book/bilevel_book").is_dir()]
+    if not around:
+        raise ModuleNotFoundError(
+            "bilevel_book is not installed: run `pip install . ./book` in the "
+            "folder of this book's repository{where}."
+        )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, around[0], around[0] / "book"], check=True)
+"""
+
 
 def cover() -> None:
     from bilevel_book.figures import cover
@@ -48,49 +82,12 @@ def notebooks(*names: str) -> None:
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
-# Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
-AS_LAB_WRITES = {
-    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-    "language_info": {
-        "codemirror_mode": {"name": "ipython", "version": 3},
-        "file_extension": ".py",
-        "mimetype": "text/x-python",
-        "name": "python",
-        "nbconvert_exporter": "python",
-        "pygments_lexer": "ipython3",
-        "version": platform.python_version(),
-    },
-}
-
-
 def clean(notebook: nbformat.NotebookNode) -> None:
     """Drop what changes from run to run and what only a live kernel can use."""
     notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
-
-
-# The first cell of every chapter; tests/pages/test_installation.py runs it in three surroundings.
-INSTALLATION = """\
-# Only where the book is not installed.
-import importlib.util
-import subprocess
-import sys
-from pathlib import Path
-
-if importlib.util.find_spec("bilevel_book") is None:
-    here = Path.cwd()
-    folders = [here, *here.parents]
-    around = [path for path in folders if (path / "book/bilevel_book").is_dir()]
-    if not around:
-        raise ModuleNotFoundError(
-            "bilevel_book is not installed: run `pip install . ./book` in the "
-            "folder of this book's repository{where}."
-        )
-    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, around[0], around[0] / "book"], check=True)
-"""
 
 
 def dress(notebook: nbformat.NotebookNode) -> None:
@@ -137,8 +134,7 @@ def lab(*options: str) -> None:
 
 if __name__ == "__main__":
     commands = {"address": write_address, "cover": cover, "lab": lab, "notebooks": notebooks}
-    # Each by the module of its name, see book/workshop.
-    made = ("instructor", "pdf", "release", "slides", "student")
+    made = ("instructor", "pdf", "release", "slides", "student")  # each by the module of its name in book/workshop
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)
     name, *options = sys.argv[1:]

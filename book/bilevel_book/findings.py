@@ -32,8 +32,7 @@ class Finding:
     def markdown(self, ledger: Ledger) -> str:
         """The headline, the counts, and a claim that does not hold: the first of `example`, or the first of all.
 
-        Claims count as in the ledger, each once, where the paper first says it. "Most" is a share of all claims, for
-        what is not decided does not hold; "few" one of those that are.
+        "Most" is a share of all claims, for what is not decided does not hold; "few" one of those that are.
         """
         first = {claim: passage for claim, (passage, _) in different(ledger).items() if not claim.apart}
         rows = {claim: passage for claim, passage in first.items() if passage.section in self.sections}

@@ -23,6 +23,23 @@ BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, YELLOW = (
     "#2A61BD", "#B45E00", "#1F8165", "#C94A40", "#B34595", "#0E7A9B", "#7A4A3A", "#707070", "#222222", "#F0E442",
 )  # fmt: skip
 DEPTH = LinearSegmentedColormap.from_list("depth", ["#2b5d87", "#79a8c9", "#cfe2ec", "#f7f9fa"])
+STYLE = {
+    "figure.facecolor": "white",
+    "figure.dpi": 160,
+    "figure.constrained_layout.use": True,
+    "axes.facecolor": "white",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11.5,
+    "axes.titleweight": "bold",
+    "axes.labelsize": 11,
+    "font.size": 11,
+    "legend.fontsize": 10,
+    "legend.frameon": False,
+    "lines.linewidth": 2,
+    "savefig.facecolor": "white",
+}
 
 
 class Look(NamedTuple):
@@ -57,25 +74,6 @@ def look(label: str, method: str | None = None, number: int = 0) -> Look:
     """The look of a method, or of a variant of it, the first, second, ...: `look("FdeHBO, tuned")`."""
     found = METHODS.get(method or label.split(",")[0], Look(BLACK, "-", "."))
     return found if label in METHODS else found._replace(linestyle=VARIANTS[number % len(VARIANTS)])
-
-
-STYLE = {
-    "figure.facecolor": "white",
-    "figure.dpi": 160,
-    "figure.constrained_layout.use": True,
-    "axes.facecolor": "white",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11.5,
-    "axes.titleweight": "bold",
-    "axes.labelsize": 11,
-    "font.size": 11,
-    "legend.fontsize": 10,
-    "legend.frameon": False,
-    "lines.linewidth": 2,
-    "savefig.facecolor": "white",
-}
 
 
 @contextmanager

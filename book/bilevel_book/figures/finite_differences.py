@@ -52,8 +52,7 @@ def rounding(
 ) -> Figure:
     """Above: the gradient within two delta of y, as the computer has it. Below: the error for every delta.
 
-    `zoom` holds multiples u of delta and [grad g(y + u delta) - grad g(y)] / delta; `at` the number type, delta and
-    the error there.
+    `zoom` holds multiples u of delta and [grad g(y + u delta) - grad g(y)] / delta; `at` number type, delta, error.
     """
     kind, delta, error = at
     colour = COLOURS_OF_TYPES[kind]
@@ -68,8 +67,7 @@ def rounding(
         above.legend(loc="upper left", fontsize=9)
         above.set_title(f"Slope by two gradients {secant:.4f}, true {slope:.4f}")
         for name, (deltas, errors) in curves.items():
-            chosen = name == kind
-            below.loglog(deltas, errors, color=COLOURS_OF_TYPES[name], alpha=1 if chosen else 0.35, label=name)
+            below.loglog(deltas, errors, color=COLOURS_OF_TYPES[name], alpha=1 if name == kind else 0.35, label=name)
         below.loglog(delta, error, "o", color=ORANGE, markersize=10, markeredgecolor=BLACK)
         below.set(xlabel="δ", ylabel="relative error of Hv", xlim=(5e-10, 2), ylim=(1e-12, 20))
         below.legend(loc="lower left")

@@ -11,7 +11,6 @@ from torch import Tensor
 from bilevel_book.style import BLACK, BLUE, DEPTH, GREEN, ORANGE, PURPLE, RED, SKY, panels
 
 WINDOW = (-1.35, 1.65, -1.75, 0.25)  # of the plane of v: left, right, bottom, top
-STABLE, USED, PRINTED = BLUE, GREEN, RED
 
 
 def bowl(H: Tensor, b: Tensor, points: Sequence[Tensor]) -> Figure:
@@ -63,10 +62,10 @@ def factors(lam: Tensor, measured: Tensor, exact: Tensor, used: Tensor, printed:
     with panels(height=4.6) as (figure, axes):
         low, high = measured.min(0).values, measured.max(0).values
         axes.fill_between(lam, low, high, color=SKY, alpha=0.35, linewidth=0, label="over all directions")
-        axes.plot(lam, exact, color=STABLE, label="exact worst case")
+        axes.plot(lam, exact, color=BLUE, label="exact worst case")
         safe = lam <= 2 / (mu + L)
-        axes.plot(lam[safe], used[safe], color=USED, linestyle="--", label="1 − 2λμL/(μ+L), used later")
-        axes.plot(lam, printed, color=PRINTED, linestyle="-.", label="printed in the paper")
+        axes.plot(lam[safe], used[safe], color=GREEN, linestyle="--", label="1 − 2λμL/(μ+L), used later")
+        axes.plot(lam, printed, color=RED, linestyle="-.", label="printed in the paper")
         axes.axhline(0, color=BLACK, linewidth=0.8)
         axes.axhline(1, color=BLACK, linewidth=0.8, linestyle=":")
         for place, name in ((2 / (mu + L), "2/(μ+L)"), (2 / L, "2/L")):

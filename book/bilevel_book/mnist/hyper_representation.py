@@ -43,11 +43,9 @@ class HyperRepresentation(Modules):
         batch_size: int = 256,
         ridge: float = 0.0,
         held_out: bool = False,
-        zero_head: bool = True,
-        evaluation_size: int = 10_000,
+        zero_head: bool = True,  # y_0 = 0, else PyTorch's own start
+        evaluation_size: int = 10_000,  # how many images of each set, from its front, `evaluate` uses
     ):
-        """`zero_head`: y_0 = 0, else PyTorch's own start. `evaluation_size`: how many images of each set, from its
-        front, `evaluate` uses."""
         COUNT.check(evaluation_size=evaluation_size)
         mnist = load_mnist()
         upper = Labelled(_resize(mnist.train_images), mnist.train_labels)

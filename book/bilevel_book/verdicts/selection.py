@@ -30,8 +30,6 @@ def at_trial(options: Options, trial: int) -> Options:
     Equal numbers of boxes have the same points. A box is logarithmic, low^(1 - u) high^u to three digits, and gives
     integers if its ends are such.
     """
-    if trial < 0:
-        raise ValueError(f"trial must be an integer from 0 on, got {trial}")
     u = iter(_sobol_point(max(1, len(boxes_of(options))), trial))
     return _replace_boxes(options, lambda name, box: _between(**box, u=next(u)))
 
