@@ -1,6 +1,7 @@
 import pytest
 
-from bilevel_core.schedules import Power, theorem, value_at
+from bilevel_book.theorem_schedules import theorem, value_at
+from bilevel_core.schedules import Power
 
 
 def test_values():

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
+from bilevel_book.theorem_schedules import theorem
 from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.schedules import Power, theorem
+from bilevel_core.schedules import Power
 from core.families import LogCosh, Recording, log_cosh
 
 MOMENTUM = [FMBO, FdeHBO]

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
+from bilevel_book.theorem_schedules import value_at
 from bilevel_core import hypergradient, run, suggest
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
-from bilevel_core.schedules import value_at
 from bilevel_core.stepsizes import measure
 from core.families import LogCosh
 

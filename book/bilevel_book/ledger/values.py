@@ -11,8 +11,9 @@ from bilevel_book.experiments.report import CLEANING, select
 from bilevel_book.ledger.counts import cost
 from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import hyper_cleaning
+from bilevel_book.theorem_schedules import value_at
 from bilevel_core.problems import Quadratic
-from bilevel_core.schedules import Power, value_at
+from bilevel_core.schedules import Power
 from bilevel_core.solvers import FMBO
 
 IMAGES = {"lower": hyper_cleaning.LOWER, "upper": hyper_cleaning.UPPER}
