@@ -23,10 +23,6 @@ class Allowed(NamedTuple):
         """The same of a value that need not be given."""
         return self._replace(test=lambda value: value is None or self.test(value))
 
-    def or_schedule(self) -> "Allowed":
-        """The same of an option that may change with t."""
-        return self._replace(schedule=True)
-
 
 def is_number(value: object) -> bool:
     """Whether a value is a real number; True and False are none."""
@@ -40,7 +36,7 @@ def is_integer(value: object) -> bool:
 
 FINITE = Allowed("a finite number", lambda value: is_number(value) and math.isfinite(value))
 POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
-STEP = POSITIVE.or_schedule()
+STEP = POSITIVE._replace(schedule=True)
 UNIT = Allowed("a number in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
 SHARE = Allowed("a number in [0, 1)", lambda value: is_number(value) and 0 <= value < 1)
 RADIUS = Allowed("a positive number (inf: no projection)", lambda value: is_number(value) and value > 0)

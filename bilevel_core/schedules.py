@@ -2,20 +2,27 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
-from bilevel_core.checks import is_number
+
+class Moments(NamedTuple):
+    """What a step rule remembers, zero at first: an average of d; Adam also one of d^2, and how many steps it took."""
+
+    m: Tensor
+    s: Any = ()
+    k: int = 0
 
 
 class Rule:
     """How to move a variable z along d with a memory of earlier steps, where a plain rate would make it z - rate d."""
 
     def start(self, z: Tensor) -> Any:
-        """The memory before the first step: a NamedTuple of tensors and numbers, which a checkpoint can hold."""
-        raise NotImplementedError
+        """The memory before the first step, here of an average of d; any NamedTuple of tensors and numbers will do."""
+        return Moments(torch.zeros_like(z))
 
     def move(self, z: Tensor, d: Tensor, memory: Any, t: int) -> tuple[Tensor, Any]:
         """z after the step at time t, and the memory after it; nothing is changed in place."""
@@ -36,9 +43,8 @@ class Power:
     cap: float = float("inf")
 
     def __post_init__(self) -> None:
-        numbers = all(map(is_number, astuple(self)))
-        if not (numbers and self.c > 0 and self.w > 0 and self.cap > 0 and math.isfinite(self.p)):
-            raise ValueError(f"a Power schedule needs numbers, c, w and cap positive, got {self}")
+        if not (self.c > 0 and self.w > 0 and self.cap > 0 and math.isfinite(self.p)):
+            raise ValueError(f"a Power schedule needs c, w and cap positive and a finite p, got {self}")
 
     def __call__(self, t: int) -> float:
         return min(self.cap, self.c * (self.w + t) ** -self.p)

@@ -3,9 +3,8 @@
 import inspect
 import sys
 from abc import ABC, abstractmethod
-from collections import namedtuple
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, dataclass_transform
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform
 
 import torch
 from torch import Tensor
@@ -14,21 +13,19 @@ from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UN
 from bilevel_core.counting import count
 from bilevel_core.directions import Directions, ThreeSamples, exact, finite_difference, on_three_draws
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
-from bilevel_core.schedules import Rate, Rule, Step
+from bilevel_core.schedules import Moments, Rate, Rule, Step
 
 __all__ = [
-    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Memory", "Options", "SingleLoop",
+    "COUNT", "POSITIVE", "RADIUS", "SHARE", "STEP", "STEPS", "SWITCH", "UNIT", "Options", "SingleLoop",
     "Solver", "State", "Suggestions", "draw", "generator_at", "method", "option", "recursive_momentum",
 ]  # fmt: skip
 
-# The option that moves each variable, and what rules remember of it: nothing where the step is a plain rate.
-STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}
-Memory = namedtuple("Memory", ("x", "y", "v", "z"), defaults=((), (), (), ()))
+STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}  # the option that moves each variable
 
 
 def option(default: Any, allowed: Allowed, words: str = "") -> Any:
     """A field of a method: its default, what it allows, what it is. A default that is a schedule allows schedules."""
-    allowed = allowed.or_schedule() if callable(default) else allowed
+    allowed = allowed._replace(schedule=allowed.schedule or callable(default))
     return field(default=default, metadata={"allowed": allowed, "words": words})
 
 
@@ -37,38 +34,27 @@ def method(cls: type) -> Any:
     """Make a class a method: a frozen dataclass of options, which its docstring (or else its file's) then lists."""
     text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
-    given = [(f.name, f.default, *f.metadata.values()) for f in fields(made) if f.metadata]
-    options = [f"    {name} = {default!r}: {words}; {allowed.words}" for name, default, allowed, words in given]
-    made.__doc__ = "\n".join([inspect.cleandoc(text), *(["", "Options:", "", *options] if options else [])])
+    options = ["    {} = {!r}: {words}; {allowed.words}".format(f.name, f.default, **f.metadata) for f in fields(made)]
+    made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
     return made
 
 
+@dataclass(frozen=True)
 class Options:
     """Fields that are checked when they are made; those that allow it may be schedules, and step sizes also rules."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
     def __post_init__(self) -> None:
         for f in fields(self):
-            if f.metadata and not (isinstance(vars(self)[f.name], Rule) and f.name in STEPS.values()):
+            if f.name not in STEPS.values() or not isinstance(vars(self)[f.name], Rule):
                 self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
-        """The value of an option at time t, checked against what it allows, if it says so."""
-        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata.get("allowed")
-        value = given(t) if callable(given) and (allowed is None or allowed.schedule) else given
-        if allowed is None or allowed.test(value):
-            return value
-        when = f" at t = {t}" if value is not given else ""
-        raise ValueError(f"{type(self).__name__}: {name} must be {allowed.words}, got {value!r}{when}")
-
-
-class Moments(NamedTuple):
-    """What a step rule remembers, zero at first: an average of d; Adam also one of d^2, and how many steps it took."""
-
-    m: Tensor
-    s: Any = ()
-    k: int = 0
+        """The value of an option at time t, checked against what it allows."""
+        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata["allowed"]
+        value = given(t) if allowed.schedule and callable(given) else given
+        when = "" if value is given else f" at t = {t}"
+        allowed.check(**{f"{type(self).__name__}: {name}{when}": value})
+        return value
 
 
 @dataclass(frozen=True)
@@ -78,9 +64,6 @@ class Momentum(Options, Rule):
     rate: Rate = option(1e-2, STEP)
     momentum: float = option(0.9, SHARE)
     nesterov: bool = option(False, SWITCH)
-
-    def start(self, z: Tensor) -> Moments:
-        return Moments(torch.zeros_like(z))
 
     def move(self, z: Tensor, d: Tensor, memory: Moments, t: int) -> tuple[Tensor, Moments]:
         m = memory.m * self.momentum + d
@@ -95,9 +78,6 @@ class Normalised(Options, Rule):
 
     rate: Rate = option(1e-2, STEP)
     momentum: float = option(0.0, SHARE)
-
-    def start(self, z: Tensor) -> Moments:
-        return Moments(torch.zeros_like(z))
 
     def move(self, z: Tensor, d: Tensor, memory: Moments, t: int) -> tuple[Tensor, Moments]:
         m = torch.lerp(memory.m, d, 1 - self.momentum)
@@ -139,7 +119,7 @@ class State:
     v: Tensor
     t: int
     rng: Tensor
-    memory: Memory = field(default=Memory(), kw_only=True)
+    memory: dict[str, Any] = field(default_factory=dict, kw_only=True)  # of the rules, by the variable they move
 
     def replace(self, **changes: Any) -> Self:
         """The same state with some of its fields replaced."""
@@ -147,10 +127,10 @@ class State:
 
 
 S = TypeVar("S", bound=State)
+E = TypeVar("E", bound=tuple[Tensor, ...])
 Suggestions = dict[str, tuple[float, str]]  # a value for an option, and why
 
 
-@method
 class Solver(Options, ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
 
@@ -159,18 +139,16 @@ class Solver(Options, ABC, Generic[S]):
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
-        Allowed("x, y and v", {"x", "y", "v"}.issuperset).check(points={*points})
         check_problem(problem, seed)
         generator = seeded(seed)
         x0, y0 = problem.start(generator)
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
             check_start(name, given, like=start[name])
-            start[name] = given
+        start = {name: point.detach().clone() for name, point in (start | points).items()}
         check_start("project_x(x)", problem.project_x(start["x"]), like=start["x"])
-        start = {name: point.detach().clone() for name, point in start.items()}
         rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
-        memory = Memory(**{name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()})
+        memory = {name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()}
         return self.init_memory(State(**start, t=0, rng=generator.get_state(), memory=memory))
 
     def init_memory(self, state: State) -> S:
@@ -193,17 +171,15 @@ class Solver(Options, ABC, Generic[S]):
 
         z becomes z - rate d, or what a rule in the place of the rate makes of it; a new x is projected by the problem.
         """
-        changes, memory = dict[str, Any](), state.memory._asdict()
+        changes, memory = dict[str, Any](), {**state.memory}
         for name, d in directions.items():
             z, step = vars(state)[name], self.step_of(name)
             if isinstance(step, Rule):
-                if not memory[name]:
-                    raise ValueError(f"{type(self).__name__} moves {name} by {step}, make the state by its own init")
                 z, memory[name] = step.move(z, d, memory[name], state.t)
             else:
                 z = z - self.value(STEPS[name], state.t) * d
             changes[name] = problem.project_x(z) if name == "x" else z
-        return state.replace(**changes, memory=Memory(**memory))
+        return state.replace(**changes, memory=memory)
 
     def step_of(self, name: str) -> Step | None:
         """The rate or the rule that moves a variable, if this method has it."""
@@ -264,13 +240,7 @@ def generator_at(state: State) -> torch.Generator:
     return generator
 
 
-E = TypeVar("E", bound=tuple[Tensor, ...])
-
-
 def recursive_momentum(now: E, past: E, before: E, eta: float) -> E:
-    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), for each tensor of a named tuple.
-
-    d_t(now) and d_t(before) are on the same samples. With eta = 1 nothing of the past is left.
-    """
+    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), both d_t on the same samples, for each tensor of a tuple."""
     parts = zip(now, past, before, strict=True)
     return cast(Any, type(now))(*(torch.add(d, h - b, alpha=1 - eta) for d, h, b in parts))

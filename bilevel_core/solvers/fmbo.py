@@ -11,7 +11,7 @@ optimization", Algorithm 2, equations def:htg, def:htR, def:htf.
 d_t(now) and d_t(before) are the directions at (x_t, y_t, v_t) and (x_{t-1}, y_{t-1}, v_{t-1}) on the SAME samples.
 Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_t = 1).
 
-Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; ||v_0|| <= r_v.
+Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; v_0 is projected too.
 Without the ball, r_v = inf, it is known as SRMBA, with public code since 2024 (SUSTech-Optimization/SPABA,
 solvers/srmba.py), which has an eta for each variable.
 """
@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
-from torch import Tensor
 
 from bilevel_core.directions import Directions, Point, project
-from bilevel_core.problem import BilevelProblem, check_vector
+from bilevel_core.problem import BilevelProblem
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import RADIUS, STEP, UNIT, SingleLoop, State, method, option, recursive_momentum
 
@@ -35,15 +34,11 @@ class MomentumState(State):
     before: Point
     h: Directions
 
-    def __post_init__(self) -> None:
-        for name, before in self.before._asdict().items():
-            check_vector(name, vars(self)[name], like=before)
-
     @classmethod
     def first(cls, state: State) -> Self:
         """At t = 0 there is no past: h will be the first directions."""
-        zero = Directions(torch.zeros_like(state.y), torch.zeros_like(state.v), torch.zeros_like(state.x))
-        return cls(**vars(state), before=Point(state.x, state.y, state.v), h=zero)
+        h = Directions(*map(torch.zeros_like, (state.y, state.v, state.x)))
+        return cls(**vars(state), before=Point(state.x, state.y, state.v), h=h)
 
 
 @method
@@ -57,8 +52,7 @@ class FMBO(SingleLoop[MomentumState]):
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
     def init_memory(self, state: State) -> MomentumState:
-        check_in_ball(state.v, self.r_v)
-        return MomentumState.first(state)
+        return MomentumState.first(state.replace(v=project(state.v, self.r_v)))
 
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
         point, eta = Point(state.x, state.y, state.v), self.momentum_weight(state.t)
@@ -73,10 +67,3 @@ class FMBO(SingleLoop[MomentumState]):
         # 3. One step of each variable, all from the time-t point.
         state = self.move(problem, state, y=h.y, v=h.v, x=h.x)
         return state.replace(v=project(state.v, self.r_v), before=point, h=h)
-
-
-def check_in_ball(v: Tensor, r_v: float) -> None:
-    """Raise ValueError for a first v outside of the ball that it is to be kept in."""
-    norm = torch.linalg.vector_norm(v).item()
-    if norm > r_v:
-        raise ValueError(f"the first v must lie in the ball of radius r_v = {r_v}, its norm is {norm:.4g}")

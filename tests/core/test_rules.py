@@ -101,7 +101,7 @@ def test_an_inner_loop_goes_on_with_one_optimiser(name):
             optimiser.step()
         state = solver.step(problem, state)
         torch.testing.assert_close(state.y, y.detach(), rtol=1e-12, atol=1e-12)
-    assert state.memory.y.k == 15
+    assert state.memory["y"].k == 15
 
 
 def small(name, **options):
@@ -133,7 +133,7 @@ OFTEN = {
 @pytest.mark.parametrize("name", METHODS)
 def test_every_variable_of_every_method_takes_a_rule(name):
     state = walk(Quadratic(noise=0.5), with_rules(name, Adam(0.01)), 3)
-    moves = {variable: memory.k for variable, memory in state.memory._asdict().items() if memory}
+    moves = {variable: memory.k for variable, memory in state.memory.items()}
     assert moves == {variable: 3 * OFTEN.get(name, {}).get(variable, 1) for variable in steps_of(name)}
 
 
@@ -160,7 +160,7 @@ def test_a_run_with_rules_resumes_bit_equal(name, rule, tmp_path):
     run(Quadratic(noise=0.5), solver, steps=2, checkpoint=tmp_path / "run.ckpt", **options)
     resumed = run(Quadratic(noise=0.5), solver, steps=4, checkpoint=tmp_path / "run.ckpt", **options)
     assert all(torch.equal(getattr(whole.state, part), getattr(resumed.state, part)) for part in ("x", "y", "v"))
-    for one, two in zip(whole.state.memory, resumed.state.memory, strict=True):
+    for one, two in zip(whole.state.memory.values(), resumed.state.memory.values(), strict=True):
         assert type(one) is type(two)
         assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(one, two, strict=True))
 
@@ -216,7 +216,9 @@ def test_the_v_of_reverse_is_the_one_in_its_direction(beta):
     problem = Quadratic()
     state = walk(problem, SOLVERS["reverse"](alpha=1.0, beta=beta, inner=5, K=5), 1)
     torch.testing.assert_close(problem.x0 - state.x, problem.rho * problem.x0 + problem.B.T @ state.v)
-    assert not any(part.requires_grad for part in (state.x, state.y, state.v, *state.memory.y) if hasattr(part, "grad"))
+    assert not any(
+        part.requires_grad for part in (state.x, state.y, state.v, *state.memory.get("y", ())) if hasattr(part, "grad")
+    )
 
 
 def test_adam_backwards_has_no_hole_where_a_gradient_is_zero():

@@ -83,7 +83,7 @@ class PZOBO(Solver[State]):
     def solve(self, problem: BilevelProblem, state: State, batches: Sequence[Any], perturbed: bool = False) -> State:
         """The state after the inner loop; the released variant starts its Adam anew."""
         if self.released and isinstance(adam := self.step_of("y"), Rule):
-            state = state.replace(memory=state.memory._replace(y=adam.start(state.y)))
+            state = state.replace(memory=state.memory | {"y": adam.start(state.y)})
         for i, batch in enumerate(batches):
             if self.coasting and perturbed and i > 0:
                 state = self.move(problem, state, y=torch.zeros_like(state.y))

@@ -24,7 +24,6 @@ from bilevel_book.methods.estimates import Pair
 from bilevel_core.directions import project
 from bilevel_core.schedules import Power, Rate, Step
 from bilevel_core.solvers.base import POSITIVE, RADIUS, STEP, UNIT, SingleLoop, State, method, option
-from bilevel_core.solvers.fmbo import check_in_ball
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,7 @@ class SGHA(SingleLoop[SGHAState]):
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
     def init_memory(self, state):
-        check_in_ball(state.v, self.r_v)
-        return SGHAState(**vars(state), slow=Pair(state.x, state.y))
+        return SGHAState(**vars(state), slow=Pair(state.x, state.y)).replace(v=project(state.v, self.r_v))
 
     @classmethod
     def suggestions(cls, common, m):

@@ -304,7 +304,7 @@ def test_the_two_semantics_of_zero_grad(coasting):
 
 def test_the_released_pzobo_has_one_adam_for_x_and_a_fresh_one_for_every_inner_loop():
     state = walk(LogCosh(), SOLVERS["PZOBO-S"](released=True, inner=3), 2)
-    assert (state.memory.x.k, state.memory.y.k) == (2, 3)
+    assert (state.memory["x"].k, state.memory["y"].k) == (2, 3)
 
 
 @pytest.mark.slow
