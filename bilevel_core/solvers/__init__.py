@@ -18,6 +18,4 @@ class Solvers(dict[str, type[Solver[Any]]]):
 
 SOLVERS = Solvers({"FdeHBO": FdeHBO, "FMBO": FMBO, "SOBA": SOBA, "alternating": Alternating})
 
-__all__ = [
-    "FMBO", "SOBA", "SOLVERS", "Adam", "Alternating", "FdeHBO", "Momentum", "Normalised", "Solver", "State",
-]  # fmt: skip
+__all__ = ["FMBO", "SOBA", "SOLVERS", "Adam", "Alternating", "FdeHBO", "Momentum", "Normalised", "Solver", "State"]

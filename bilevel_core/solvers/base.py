@@ -134,7 +134,6 @@ Suggestions = dict[str, tuple[float, str]]  # a value for an option, and why
 class Solver(Options, ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
 
-    state_type: ClassVar[type[State]] = State  # what init_memory returns
     is_random: ClassVar[bool] = False  # whether the method itself draws at random, besides the problem's samples
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
@@ -152,13 +151,11 @@ class Solver(Options, ABC, Generic[S]):
         return self.init_memory(State(**start, t=0, rng=generator.get_state(), memory=memory))
 
     def init_memory(self, state: State) -> S:
-        """The first state with what this method remembers besides x, y and v: a `state_type`."""
+        """The first state with what this method remembers besides x, y and v."""
         return cast(S, state)
 
     def step(self, problem: BilevelProblem, state: S) -> S:
         """One iteration: the state at t + 1."""
-        if not isinstance(state, self.state_type):
-            raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
         generator = generator_at(state)
         return self.update(problem, state, generator).replace(t=state.t + 1, rng=generator.get_state())
 
@@ -167,10 +164,7 @@ class Solver(Options, ABC, Generic[S]):
         """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
 
     def move(self, problem: BilevelProblem, state: S, **directions: Tensor) -> S:
-        """The state with each variable that is named moved along its direction d, all from where they are.
-
-        z becomes z - rate d, or what a rule in the place of the rate makes of it; a new x is projected by the problem.
-        """
+        """The state with each variable z that is named moved along its d, by z <- z - rate d or by its rule."""
         changes, memory = dict[str, Any](), {**state.memory}
         for name, d in directions.items():
             z, step = vars(state)[name], self.step_of(name)
@@ -204,7 +198,7 @@ class SingleLoop(Solver[S]):
     """A method that moves x, y and v once a step, along the three directions of one draw or of three."""
 
     delta: Rate | None = option(
-        None, STEP.or_none(), "None: exact products H v and J v; else central differences with this step, in units of v"
+        None, STEP.or_none(), "step of central differences, in units of v; None: exact products"
     )
     independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
 
@@ -235,9 +229,7 @@ def draw(problem: BilevelProblem, generator: torch.Generator, full: bool = False
 
 def generator_at(state: State) -> torch.Generator:
     """A generator that goes on where the state's randomness stopped."""
-    generator = torch.Generator()
-    generator.set_state(state.rng)
-    return generator
+    return torch.Generator().set_state(state.rng)
 
 
 def recursive_momentum(now: E, past: E, before: E, eta: float) -> E:

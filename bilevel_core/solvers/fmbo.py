@@ -12,8 +12,7 @@ d_t(now) and d_t(before) are the directions at (x_t, y_t, v_t) and (x_{t-1}, y_{
 Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_t = 1).
 
 Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; v_0 is projected too.
-Without the ball, r_v = inf, it is known as SRMBA, with public code since 2024 (SUSTech-Optimization/SPABA,
-solvers/srmba.py), which has an eta for each variable.
+With r_v = inf it is SRMBA, whose public code (solvers/srmba.py of SUSTech-Optimization/SPABA) has three eta.
 """
 
 from dataclasses import dataclass
@@ -43,8 +42,6 @@ class MomentumState(State):
 
 @method
 class FMBO(SingleLoop[MomentumState]):
-    state_type = MomentumState
-
     alpha: Step = option(Power(0.2), STEP, "step of x")
     beta: Step = option(Power(0.5), STEP, "step of y")
     lam: Step = option(Power(0.5), STEP, "step of v")
