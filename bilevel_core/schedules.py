@@ -49,7 +49,5 @@ class Power:
     def __call__(self, t: int) -> float:
         return min(self.cap, self.c * (self.w + t) ** -self.p)
 
-    def __mul__(self, factor: float) -> "Power":
+    def __rmul__(self, factor: float) -> "Power":
         return Power(self.c * factor, self.w, self.p, self.cap * factor)
-
-    __rmul__ = __mul__

@@ -73,8 +73,7 @@ class Momentum(Options, Rule):
 
 @dataclass(frozen=True)
 class Normalised(Options, Rule):
-    """m <- momentum m + (1 - momentum) d,  z <- z - rate m / ||m||: Cutkosky, Mehta (2020), "Momentum improves
-    normalized SGD", as in SLIP for x."""
+    """m <- momentum m + (1 - momentum) d,  z <- z - rate m / ||m||, of Cutkosky, Mehta (2020), as in SLIP for x."""
 
     rate: Rate = option(1e-2, STEP)
     momentum: float = option(0.0, SHARE)
@@ -134,6 +133,7 @@ Suggestions = dict[str, tuple[float, str]]  # a value for an option, and why
 class Solver(Options, ABC, Generic[S]):
     """A method: frozen options, `init` makes the first state, `step` makes the next one and changes nothing."""
 
+    state_type: ClassVar[type[State]] = State  # what init_memory returns
     is_random: ClassVar[bool] = False  # whether the method itself draws at random, besides the problem's samples
 
     def init(self, problem: BilevelProblem, seed: int = 0, **points: Tensor) -> S:
@@ -156,6 +156,8 @@ class Solver(Options, ABC, Generic[S]):
 
     def step(self, problem: BilevelProblem, state: S) -> S:
         """One iteration: the state at t + 1."""
+        if not isinstance(state, self.state_type):
+            raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
         generator = generator_at(state)
         return self.update(problem, state, generator).replace(t=state.t + 1, rng=generator.get_state())
 

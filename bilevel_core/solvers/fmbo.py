@@ -42,6 +42,8 @@ class MomentumState(State):
 
 @method
 class FMBO(SingleLoop[MomentumState]):
+    state_type = MomentumState
+
     alpha: Step = option(Power(0.2), STEP, "step of x")
     beta: Step = option(Power(0.5), STEP, "step of y")
     lam: Step = option(Power(0.5), STEP, "step of v")
@@ -53,7 +55,6 @@ class FMBO(SingleLoop[MomentumState]):
 
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
         point, eta = Point(state.x, state.y, state.v), self.momentum_weight(state.t)
-
         # 1. The three directions here and at the previous point, on the same samples.
         samples = self.draw(problem, generator)
         h = now = self.directions(problem, *point, samples, state.t)

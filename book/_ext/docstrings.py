@@ -127,7 +127,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
     def skip(app, what, name, thing, skipped, options):
         of_a_tuple = (thing.__doc__ or "").startswith("Alias for field number")  # a NamedTuple's own words
-        return True if of_a_tuple else None
+        return True if of_a_tuple or name == "state_type" else None
 
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-docstring", docstring)

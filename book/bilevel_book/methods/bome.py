@@ -25,6 +25,8 @@ from bilevel_core.solvers.base import COUNT, POSITIVE, STEP, Solver, draw, metho
 
 @method
 class BOME(Solver[F2SAState]):
+    state_type = F2SAState
+
     alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
     beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
     gamma: Step = option(0.3, STEP, "step of z")

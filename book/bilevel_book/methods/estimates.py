@@ -98,6 +98,8 @@ class PairState(State):
 class PairSolver(Solver[PairState]):
     """A method that estimates for x and y; at first there is no past."""
 
+    state_type = PairState
+
     def init_memory(self, state):
         zero = Pair(torch.zeros_like(state.x), torch.zeros_like(state.y))
         return PairState(**vars(state), before=Pair(state.x, state.y), h=zero)

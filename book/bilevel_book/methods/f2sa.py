@@ -35,6 +35,8 @@ class F2SAState(State):
 class Penalty(Solver[F2SAState]):
     """A method that minimises f + ell g over y, and whose z follows y*."""
 
+    state_type = F2SAState
+
     alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")
     beta: Step = option(Power(0.2, p=1 / 2), STEP, "step of y")
     gamma: Step = option(Power(0.5, p=1 / 3), STEP, "step of z")

@@ -47,6 +47,7 @@ class F2SAPState(State):
 
 @method
 class F2SAP(Solver[F2SAPState]):
+    state_type = F2SAPState
     suggestions = Penalty.suggestions
 
     alpha: Step = option(Power(0.2, p=1 / 2), STEP, "step of x")

@@ -60,6 +60,8 @@ class F3SAState(F2SAState):
 
 @method
 class F3SA(Penalty):
+    state_type = F3SAState
+
     alpha: Step = option(Power(0.1), STEP, "step of x")
     eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 

@@ -33,6 +33,8 @@ class FSLAState(State):
 
 @method
 class FSLA(SOBA):
+    state_type = FSLAState
+
     eta: Rate = option(Power(1.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
 
     def init_memory(self, state):

@@ -30,6 +30,8 @@ class MASOBAState(State):
 
 @method
 class MASOBA(SOBA):
+    state_type = MASOBAState
+
     eta: Rate = option(Power(2.0, 8.0, 1 / 2, cap=1.0), UNIT, "weight of the newest direction, 1 is no average")
 
     def init_memory(self, state):

@@ -35,6 +35,8 @@ class SGHAState(State):
 
 @method
 class SGHA(SingleLoop[SGHAState]):
+    state_type = SGHAState
+
     alpha: Step = option(Power(0.07), STEP, "step of x")
     beta: Step = option(Power(1.0), STEP, "step of y")
     lam: Step = option(Power(0.3), STEP, "step of v")

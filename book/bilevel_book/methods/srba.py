@@ -28,6 +28,8 @@ from bilevel_core.solvers.fmbo import MomentumState
 
 @method
 class _Refreshed(SingleLoop[MomentumState]):
+    state_type = MomentumState
+
     alpha: Step = option(0.1, STEP, "step of x")
     beta: Step = option(0.2, STEP, "step of y")
     lam: Step = option(0.2, STEP, "step of v")
