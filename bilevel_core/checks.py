@@ -34,6 +34,7 @@ def is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+ANYTHING = Allowed("anything", lambda value: True, schedule=True)
 FINITE = Allowed("a finite number", lambda value: is_number(value) and math.isfinite(value))
 POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
 STEP = POSITIVE._replace(schedule=True)

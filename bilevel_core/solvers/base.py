@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transf
 import torch
 from torch import Tensor
 
-from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
+from bilevel_core.checks import ANYTHING, COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
 from bilevel_core.directions import Directions, ThreeSamples, exact, finite_difference, on_three_draws
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
@@ -34,7 +34,8 @@ def method(cls: type) -> Any:
     """Make a class a method: a frozen dataclass of options, which its docstring (or else its file's) then lists."""
     text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
-    options = ["    {} = {!r}: {words}; {allowed.words}".format(f.name, f.default, **f.metadata) for f in fields(made)]
+    said = [f for f in fields(made) if f.metadata]  # a field of a user's own need not say what it allows
+    options = ["    {} = {!r}: {words}; {allowed.words}".format(f.name, f.default, **f.metadata) for f in said]
     made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
     return made
 
@@ -45,12 +46,12 @@ class Options:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            if f.name not in STEPS.values() or not isinstance(vars(self)[f.name], Rule):
+            if f.metadata and not (f.name in STEPS.values() and isinstance(vars(self)[f.name], Rule)):
                 self.value(f.name, 0)
 
     def value(self, name: str, t: int) -> Any:
-        """The value of an option at time t, checked against what it allows."""
-        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata["allowed"]
+        """The value of an option at time t, checked against what it allows, if it says so."""
+        given, allowed = vars(self)[name], self.__dataclass_fields__[name].metadata.get("allowed", ANYTHING)
         value = given(t) if allowed.schedule and callable(given) else given
         when = "" if value is given else f" at t = {t}"
         allowed.check(**{f"{type(self).__name__}: {name}{when}": value})
@@ -88,8 +89,8 @@ class Normalised(Options, Rule):
 class Adam(Options, Rule):
     """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1, as in AdamBO for x. At step k
 
-    m <- beta1 m + (1 - beta1) d,   s <- beta2 s + (1 - beta2) d^2,
-    z <- z - rate (m / (1 - beta1^k)) / (sqrt(s / (1 - beta2^k)) + eps)
+        m <- beta1 m + (1 - beta1) d,   s <- beta2 s + (1 - beta2) d^2,
+        z <- z - rate (m / (1 - beta1^k)) / (sqrt(s / (1 - beta2^k)) + eps)
     """
 
     rate: Rate = option(1e-3, STEP)

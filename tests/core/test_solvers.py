@@ -1,6 +1,7 @@
 import itertools
 import math
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ import torch
 
 from bilevel_book.methods import SOLVERS
 from bilevel_book.theorem_schedules import theorem
-from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples
+from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, run
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import Power
+from bilevel_core.solvers.base import method
 from core.families import LogCosh, Recording, log_cosh
 
 MOMENTUM = [FMBO, FdeHBO]
@@ -324,3 +326,14 @@ def test_the_first_v_is_projected_too(name):
     far = torch.full_like(problem.b, 10.0)
     assert SOLVERS[name](r_v=1.0).init(problem, v=far).v.norm().item() == pytest.approx(1.0)
     assert torch.equal(SOLVERS[name](r_v=100.0).init(problem, v=far).v, far)
+
+
+def test_a_field_of_a_user_need_not_say_what_it_allows():
+    @method
+    class Own(SOBA):
+        delta: Any = 0.01
+        report: Any = print
+
+    assert Own().value("delta", 3) == Own(delta=lambda t: 0.01).value("delta", 3) == 0.01
+    assert run(Quadratic(), Own(), steps=3, progress=False).history.Hv.iloc[-1] == 0
+    assert "report" not in Own.__doc__
