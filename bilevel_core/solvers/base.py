@@ -87,10 +87,12 @@ class Normalised(Options, Rule):
 
 @dataclass(frozen=True)
 class Adam(Options, Rule):
-    """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1, as in AdamBO for x. At step k
+    """Kingma, Ba (2015), "Adam: a method for stochastic optimization", Algorithm 1:
 
         m <- beta1 m + (1 - beta1) d,   s <- beta2 s + (1 - beta2) d^2,
         z <- z - rate (m / (1 - beta1^k)) / (sqrt(s / (1 - beta2^k)) + eps)
+
+    at its k-th step, as in AdamBO for x.
     """
 
     rate: Rate = option(1e-3, STEP)
