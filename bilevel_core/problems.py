@@ -1,27 +1,29 @@
 """Two problems with closed forms: Quadratic, in any dimension, and Valley, in one, where everything can be drawn."""
 
-from typing import NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from bilevel_core.checks import COUNT, FINITE
 from bilevel_core.problem import BilevelProblem, Samples, seeded
 
 __all__ = ["Quadratic", "Valley"]
 
 
-class UpperNoise(NamedTuple):
-    x: Tensor
-    y: Tensor
+UpperNoise = namedtuple("UpperNoise", "x y")
+LowerNoise = namedtuple("LowerNoise", "scale y")
 
 
-class LowerNoise(NamedTuple):
-    scale: Tensor
-    y: Tensor
+class ClosedForm(BilevelProblem):
+    """A problem whose Phi, grad Phi and y* are known."""
+
+    def evaluate(self: Any, x: Tensor, y: Tensor) -> dict[str, float]:
+        objective, slope, error = self.objective(x), self.hypergradient(x).norm(), (y - self.y_star(x)).norm()
+        return {"objective": objective.item(), "hypergradient_norm": slope.item(), "lower_error": error.item()}
 
 
-class Quadratic(BilevelProblem):
+class Quadratic(ClosedForm):
     """A quadratic problem: y*, v*, the hypergradient and the minimiser in closed form.
 
         g(x, y) = y'A y / 2 - y'(B x + b)                  A symmetric, eigenvalues evenly over [mu, L]; ||B|| = 1
@@ -44,8 +46,6 @@ class Quadratic(BilevelProblem):
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
     ):
-        COUNT.check(dim_x=dim_x, dim_y=dim_y)
-        FINITE.check(mu=mu, L=L, rho=rho, noise=noise)
         if not (0 < mu <= L and rho >= 0 and noise >= 0):
             raise ValueError(f"need 0 < mu <= L and rho, noise >= 0, got {mu}, {L} and {rho}, {noise}")
         self.mu, self.L, self.rho, self.noise, generator = mu, L, rho, noise, seeded(seed)
@@ -63,10 +63,8 @@ class Quadratic(BilevelProblem):
 
     def sample(self, generator: torch.Generator) -> Samples:
         z = 2 * torch.rand((), generator=generator, dtype=self.b.dtype) - 1
-        f_x, f_y, g_y = (
-            self.noise * torch.randn(like.shape, generator=generator, dtype=like.dtype)
-            for like in (self.x0, self.b, self.b)
-        )
+        shapes = self.x0.shape, self.b.shape, self.b.shape
+        f_x, f_y, g_y = (self.noise * torch.randn(n, generator=generator, dtype=z.dtype) for n in shapes)
         return Samples(UpperNoise(f_x, f_y), LowerNoise(1 + min(self.noise, 1.0) * z / 2, g_y))
 
     def full(self) -> Samples:
@@ -79,13 +77,6 @@ class Quadratic(BilevelProblem):
 
     def lower(self, x: Tensor, y: Tensor, batch: LowerNoise) -> Tensor:
         return batch.scale * (y @ (self.A @ y) / 2 - y @ (self.B @ x + self.b)) - batch.y @ y
-
-    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        return {
-            "objective": self.objective(x).item(),
-            "hypergradient_norm": torch.linalg.vector_norm(self.hypergradient(x)).item(),
-            "lower_error": torch.linalg.vector_norm(y - self.y_star(x)).item(),
-        }
 
     def objective(self, x: Tensor) -> Tensor:
         """Phi(x)."""
@@ -109,7 +100,7 @@ class Quadratic(BilevelProblem):
         return torch.linalg.solve(curvature, M.T @ (self.c - torch.linalg.solve(self.A, self.b)))
 
 
-class Valley(BilevelProblem):
+class Valley(ClosedForm):
     """A problem with one x and one y, so that everything can be drawn.
 
         g(x, y) = cosh(y) - s(x) y,      s(x) = 2 sin(3x / 2)          H = cosh(y) >= 1,  J v = -s'(x) v
@@ -117,8 +108,8 @@ class Valley(BilevelProblem):
 
         y*(x) = arsinh s(x),   v*(x, y) = (y - a) / cosh(y),   Phi'(x) = c (x - b) + s'(x) v*(x, y*(x))
 
-    The lower level is a winding valley. Finite differences with a step delta see H v as cosh(y) sinh(delta v) / delta.
-    A draw adds noise * n y to each loss, n standard normal. With c = 0 the upper loss depends on y alone.
+    Finite differences with a step delta see H v as cosh(y) sinh(delta v) / delta. A draw adds noise * n y to each loss,
+    n standard normal.
     """
 
     def __init__(
@@ -130,9 +121,6 @@ class Valley(BilevelProblem):
         start: tuple[float, float] = (-0.4, 1.5),
         dtype: torch.dtype = torch.float64,
     ):
-        FINITE.check(a=a, b=b, c=c, noise=noise, x_0=start[0], y_0=start[1])
-        if not (c >= 0 and noise >= 0):
-            raise ValueError(f"c and noise must not be negative, got {c} and {noise}")
         self.a, self.b, self.c, self.noise, self.first, self.dtype = a, b, c, noise, start, dtype
 
     def start(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -150,13 +138,6 @@ class Valley(BilevelProblem):
 
     def lower(self, x: Tensor, y: Tensor, batch: Tensor) -> Tensor:
         return (torch.cosh(y) - (self.s(x) + batch) * y).sum()
-
-    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        return {
-            "objective": self.objective(x).item(),
-            "hypergradient_norm": self.hypergradient(x).abs().item(),
-            "lower_error": (y - self.y_star(x)).abs().item(),
-        }
 
     @staticmethod
     def s(x: Tensor) -> Tensor:
