@@ -5,10 +5,8 @@ Data of any kind is read into memory once, so that a batch depends on a generato
 
 import copy
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -57,9 +55,9 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
             raise ValueError(f"{found[~found.isfinite()][0]} is in it; drop or fill such examples")
         return found.detach().to(device, dtype if found.is_floating_point() else None)
 
-    def kept(batch: Any, array: type) -> Labelled:
-        tensors = partial(tree_map, tensor, is_leaf=lambda part: isinstance(part, array))
-        inputs, targets = [tensors(dict(batch))] * 2 if isinstance(batch, Mapping) else map(tensors, batch)
+    def kept(batch: Any) -> Labelled:
+        both = isinstance(batch, Mapping)
+        inputs, targets = [tree_map(tensor, dict(batch))] * 2 if both else tree_map(tensor, batch)
         lengths = sorted({len(part) for part in tree_leaves((inputs, targets))})
         if len(lengths) != 1 or lengths == [0]:
             raise ValueError(f"inputs and targets must be equally many, at least one, got {lengths}")
@@ -72,10 +70,9 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
         data, collate = data.dataset, data.collate_fn
     try:
         if isinstance(data, tuple | Mapping):
-            return kept(data, array=list)
+            return kept(data)
         few = min(EXAMPLES_READ_TWICE, len(data))
-        batches = (collate([data[place] for place in range(n)]) for n in (few, few, len(data)))
-        once, again, everything = (kept(batch, array=Tensor) for batch in batches)
+        once, again, everything = (kept(collate([data[i] for i in range(n)])) for n in (few, few, len(data)))
     except Exception as error:
         allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
         raise ValueError(f"{name} must be {allowed}, with finite numbers: {error!r}") from error
@@ -114,13 +111,11 @@ class Modules(BilevelProblem):
         sizes: Any = batch_size if isinstance(batch_size, tuple) else (batch_size,)
         if batch_size is None:
             sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
-        if not 0 < len(sizes) < 3 or not all(map(COUNT.test, sizes)):
-            raise ValueError(f"batch_size must be a whole number of at least 1, or a pair of them, got {batch_size!r}")
-        if not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
-            raise ValueError(f"ridge must be a number of at least 0, got {ridge!r}")
-        self.upper_size, self.lower_size, self.ridge = sizes[0], sizes[-1], ridge
-        losses = loss if isinstance(loss, tuple) and len(loss) == 2 else (loss, loss)
-        self.losses = [(each, _asks(each)) for each in losses]
+        self.upper_size, self.lower_size = sizes if len(sizes) == 2 else sizes * 2
+        for size in sizes:
+            COUNT.check(batch_size=size)
+        upper_loss, lower_loss = loss if isinstance(loss, tuple) else (loss, loss)
+        self.losses, self.ridge = [(each, _asks(each)) for each in (upper_loss, lower_loss)], ridge
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
         self.x_blocks = tuple(self.outer.sizes)
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
@@ -137,9 +132,9 @@ class Modules(BilevelProblem):
 
     def load(self, x: Tensor, y: Tensor) -> tuple[nn.Module, nn.Module]:
         """The two modules that were given, with x and y written into their parameters."""
-        outer, inner = self.outer.named(x), self.inner.named(y)  # both, before one is written
-        self.outer.given.load_state_dict(outer, strict=False)
-        self.inner.given.load_state_dict(inner, strict=False)
+        parts = [(self.outer.given, self.outer.named(x)), (self.inner.given, self.inner.named(y))]
+        for module, weights in parts:
+            module.load_state_dict(weights, strict=False)
         return self.outer.given, self.inner.given
 
     def sample(self, generator: torch.Generator) -> Samples:
@@ -176,11 +171,9 @@ class Modules(BilevelProblem):
     def _loss_at(self, x: Tensor, loss: Loss, asks: set[str], data: Labelled, batch: Any) -> Callable[[Tensor], Tensor]:
         """y -> the loss on a batch; the features are computed here, once for all y."""
         inputs, targets = data.rows(batch)
-        features, extra = self.features(x, inputs), {}
-        if "index" in asks:
-            extra["index"] = torch.arange(batch.stop, device=x.device) if isinstance(batch, slice) else batch
-        if "outer" in asks:
-            extra["outer"] = partial(self.outer, x)
+        index = torch.arange(batch.stop, device=x.device) if isinstance(batch, slice) else batch
+        features, known = self.features(x, inputs), {"index": index, "outer": partial(self.outer, x)}
+        extra = {name: known[name] for name in asks & known.keys()}
         if "inner" in asks:
             return lambda y: loss(self.inner(y, features), targets, inner=self.inner.named(y), **extra)
         return lambda y: loss(self.inner(y, features), targets, **extra)
@@ -188,21 +181,15 @@ class Modules(BilevelProblem):
     def _check_loss(self, level: str, loss: Loss, batch: Tensor) -> None:
         """Raise ValueError unless a loss is a mean, and a function of x, y and the batch alone."""
         x, y = (part.weights.clone().requires_grad_() for part in (self.outer, self.inner))
-        before, buffers = torch.get_rng_state(), copy.deepcopy(self._buffers())
-        recomputed: list[str] = []
+        before, recomputed = copy.deepcopy(self._hidden()), list[str]()
         with torch.enable_grad(), warnings.catch_warnings():
             warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
-            try:
-                value = check_scalar(level, loss(x, y, batch), graph=True)
-                with register_module_forward_hook(lambda layer, *_: recomputed.append(type(layer).__name__)):
-                    torch.autograd.grad(value, (x, y), allow_unused=True)
-            except Exception as error:
-                raise ValueError(f"the {level} loss fails on a batch of {level}_data: {error}") from error
-        changed = [name for name, buffer in self._buffers().items() if not torch.equal(buffer, buffers[name])]
-        if changed or not torch.equal(before, torch.get_rng_state()):
-            who = changed[0] if changed else "a layer (dropout?) or the loss itself"
+            value = check_scalar(level, loss(x, y, batch), graph=True)
+            with register_module_forward_hook(lambda layer, *_: recomputed.append(type(layer).__name__)):
+                torch.autograd.grad(value, (x, y), allow_unused=True)
+        if changed := [name for name, now in self._hidden().items() if not torch.equal(now, before[name])]:
             cure = "must be a function of the weights and the batch: call .eval() on the layer, or use another one"
-            raise ValueError(f"{who} is random or remembers earlier batches, but the {level} loss {cure}")
+            raise ValueError(f"{changed[0]} is random or remembers earlier batches, but the {level} loss {cure}")
         if recomputed:
             what = f"{recomputed[0]} is computed again in the backward pass of the {level} loss, as in checkpoint"
             raise ValueError(f"{what}, without x and y in it; write a BilevelProblem that hands it the weights")
@@ -214,9 +201,10 @@ class Modules(BilevelProblem):
             what = f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples"
             raise ValueError(f"{what} does, but it must be their mean (reduction='mean' in the losses of torch)")
 
-    def _buffers(self) -> dict[str, Tensor]:
-        parts = (self.outer, self.inner)
-        return {f"{part.name}.{key}": buffer for part in parts for key, buffer in part.module.named_buffers()}
+    def _hidden(self) -> dict[str, Tensor]:
+        """What a loss could change, besides what it is given."""
+        modules = nn.ModuleDict({"outer": self.outer.module, "inner": self.inner.module})
+        return {**dict(modules.named_buffers()), "a layer (dropout?) or the loss itself": torch.get_rng_state()}
 
 
 from_modules = Modules
@@ -224,30 +212,22 @@ from_modules = Modules
 
 def _asks(loss: Loss) -> set[str]:
     """Which of `index`, `outer` and `inner` a loss takes."""
-    if not callable(loss) or isinstance(loss, type):
-        raise ValueError(f"loss must be a function loss(prediction, target) or a pair of such, got {loss!r}")
-    with suppress(ValueError):  # a builtin may not say
-        call = loss.forward if isinstance(loss, nn.Module) else loss
-        return {"index", "outer", "inner"} & inspect.signature(call).parameters.keys()
-    return set()
+    call = loss.forward if isinstance(loss, nn.Module) else loss
+    return {"index", "outer", "inner"} & inspect.signature(call).parameters.keys()
 
 
 class _Flat:
     """A module as a pure function of one flat vector of the weights that it learns, unflattened by views."""
 
     def __init__(self, name: str, module: nn.Module, device: Any, dtype: torch.dtype | None):
-        self.name, self.given, self.module = name, module, copy.deepcopy(module).to(device=device, dtype=dtype)
+        self.given, self.module = module, copy.deepcopy(module).to(device=device, dtype=dtype)
         learned = {key: p for key, p in self.module.named_parameters() if p.requires_grad}
         if not learned:
             raise ValueError(f"{name} has no parameters to learn, none that requires a gradient")
-        self.shapes = {key: p.shape for key, p in learned.items()}
-        self.sizes = [p.numel() for p in learned.values()]
+        self.shapes, self.sizes = {key: p.shape for key, p in learned.items()}, [p.numel() for p in learned.values()]
         self.weights = nn.utils.parameters_to_vector(learned.values()).detach()
 
     def named(self, weights: Tensor) -> dict[str, Tensor]:
-        """The weights by name."""
-        if len(weights) != len(self.weights):
-            raise ValueError(f"{self.name} takes {len(self.weights)} numbers, got {len(weights)}")
         pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
         return {key: piece.view(shape) for (key, shape), piece in pieces}
 
