@@ -26,13 +26,11 @@ FALL_SHARE = 0.1  # of a loss or its range, in the second half of the rows: wher
 SATURATED_ENTRY = 10.0  # of x - x_0: it takes a sigmoid from 1/2 to 5e-5
 VANISHED_SHARE = 1e-3  # ||grad_x g|| at the last x over that at the first, for one y and one batch
 ROUNDING_SHARE = 0.1  # the error of H v by finite differences, in parts of H v
-LOSS_WORDS = ("loss", "objective")  # in the name of a column that should go down
 
 
 def diagnose(result: "Result") -> Iterator[str]:
-    """The sentences about a run, none if all is well. Whether the first column of `evaluate` is a loss is known by its
-    name, which then has "loss" or "objective" in it."""
-    losses = [name for name in result.columns[:1] if any(word in name for word in LOSS_WORDS)]
+    """The sentences about a run, none if all is well. The first column is watched if named a loss or objective."""
+    losses = [name for name in result.columns[:1] if "loss" in name or "objective" in name]
     step_of = {"x": "alpha", "y": "beta", "v": "lam" if hasattr(result.solver, "lam") else "eta_series"}
     if result.nonfinite:
         what = f"{' and '.join(result.nonfinite)} ceased to be finite at step {result.diverged_at}"

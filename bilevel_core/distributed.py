@@ -2,10 +2,9 @@
 
     f = (1 / W) sum_r f_r,    g = (1 / W) sum_r g_r          f_r, g_r: the losses of rank r on its draw; W ranks
 
-Whatever a method sees, a loss or a derivative of any order, is this mean already, so all ranks do the same arithmetic.
-In the inner product  <a, b> = (1 / W) sum_r <a_r, b_r>  of what the ranks hold, to copy a vector to all of them and to
-take the mean over them are adjoint: the backward pass of each is the other. The three directions at a point are linear
-in the losses: they are taken on the `local` problem, and their `average` is one message.
+A method sees this mean only, of a loss or a derivative of any order, so all ranks do the same arithmetic. In the inner
+product  <a, b> = (1 / W) sum_r <a_r, b_r>,  to copy a vector to all ranks and to take the mean over them are adjoint.
+The three directions are linear in the losses: they are taken on the `local` problem, and `average` is one message.
 """
 
 import os
@@ -19,17 +18,13 @@ from torch import Tensor
 from torch._C._distributed_c10d import HashStore
 from torch.autograd import Function
 
-from bilevel_core.checks import POSITIVE
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, full_samples, seeded
 
 
 def init_processes(timeout: float = 60.0) -> tuple[int, int]:
-    """Join the processes that torchrun started, by gloo; the number of this one (its rank), and how many they are.
-
-    A process that ends, or does not answer for `timeout` seconds, stops all of them with a ConnectionError. Without
-    torchrun this process is the only one. A group that exists already is taken as it is.
+    """Join the processes that torchrun started, by gloo, or the group that exists; the rank of this one, and how many.
+    One that ends, or does not answer for `timeout` seconds, stops all with a ConnectionError. Without torchrun: (0, 1).
     """
-    POSITIVE.check(timeout=timeout)
     if not dist.is_initialized():
         place: Any = {} if "RANK" in os.environ else {"store": HashStore(), "rank": 0, "world_size": 1}
         _communicate(lambda: dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **place))
@@ -39,17 +34,15 @@ def init_processes(timeout: float = 60.0) -> tuple[int, int]:
 class Distributed(BilevelProblem):
     """The mean over all processes of the problem that each of them gives here, for every method and for `run`.
 
-    Their x, y and sizes of draws must be the same, their data should not: `data[rank::ranks]`, with the pair of
-    `init_processes`. The first iterates are those of rank 0. Samples are counted over all ranks, gradients as on one
-    process with the joined batch; `messages` and `numbers` count what this rank sent. Rows and states are the same on
-    all ranks; `evaluate` is the mean of theirs. A checkpoint is one file: rank 0 writes it, all ranks must see it.
+    Their x, y and sizes of draws must be the same, their data should not: `data[rank::ranks]`. The first iterates are
+    those of rank 0, `evaluate` is the mean; rows and states are the same on all. Samples are counted over all ranks,
+    gradients as for the joined batch, `messages` and `numbers` sent on this one. Rank 0 writes checkpoints, all read.
     """
 
     def __init__(self, problem: BilevelProblem):
         check_problem(problem, seed=0)
         if problem.state_dict():
-            what = f"{type(problem).__name__} changes as it is used (state_dict)"
-            raise ValueError(f"{what}: rank 0 cannot save that of the others")
+            raise ValueError(f"{type(problem).__name__} changes as it is used: rank 0 cannot save others' state_dict")
         self.rank, self.ranks = init_processes()
         self.on_this_rank, self.x_blocks = problem, problem.x_blocks
         self.messages = self.numbers = 0
@@ -136,6 +129,6 @@ def _communicate(message: Callable[[], object]) -> None:
         message()
     except RuntimeError as error:
         who = f"rank {dist.get_rank()} of {dist.get_world_size()}" if dist.is_initialized() else "this process"
-        what = f"{who} lost the others: a process has ended, or did not answer in time ({str(error).splitlines()[0]})"
         cure = "Start all of them again; with a checkpoint the run goes on from there."
-        raise ConnectionError(f"{what}. {cure}") from error
+        what = f"{who} lost the others: a process has ended, or did not answer in time ({str(error).splitlines()[0]}). "
+        raise ConnectionError(what + cure) from error

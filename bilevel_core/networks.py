@@ -1,7 +1,4 @@
-"""A bilevel problem from two networks and two sets of data: x holds the weights of one network, y those of the other.
-
-Data of any kind is read into memory once, so that a batch depends on a generator alone.
-"""
+"""A bilevel problem from two networks and two sets of data: x holds the weights of one, y those of the other."""
 
 import copy
 import inspect
@@ -26,7 +23,7 @@ EXAMPLES_FOR_CHECKS = 8  # in the batch on which the losses are tried
 
 
 class Labelled(NamedTuple):
-    """Inputs and their targets in memory, one row a data point; each is a tensor, or a nest of tensors."""
+    """Inputs and targets in memory, each a tensor or a nest of tensors, one row a data point."""
 
     inputs: Any
     targets: Any
@@ -46,8 +43,7 @@ class Labelled(NamedTuple):
 
 
 def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> Labelled:
-    """Data of any kind in memory: floats in `dtype`, whole numbers as they are. A dict is both inputs and targets, for
-    the module and the loss to take from it what they know by name."""
+    """Data of any kind in memory: floats in `dtype`, whole numbers as they are. A dict is both inputs and targets."""
 
     def tensor(value: Any) -> Tensor:
         found = value if isinstance(value, Tensor) else torch.from_numpy(np.array(value))
@@ -56,8 +52,8 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
         return found.detach().to(device, dtype if found.is_floating_point() else None)
 
     def kept(batch: Any) -> Labelled:
-        both = isinstance(batch, Mapping)
-        inputs, targets = [tree_map(tensor, dict(batch))] * 2 if both else tree_map(tensor, batch)
+        tensors = tree_map(tensor, dict(batch) if isinstance(batch, Mapping) else batch)
+        inputs, targets = (tensors, tensors) if isinstance(tensors, dict) else tensors
         lengths = sorted({len(part) for part in tree_leaves((inputs, targets))})
         if len(lengths) != 1 or lengths == [0]:
             raise ValueError(f"inputs and targets must be equally many, at least one, got {lengths}")
@@ -77,8 +73,7 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
         allowed = "a pair of arrays (inputs, targets), a dict of arrays, a list of examples, a Dataset or a DataLoader"
         raise ValueError(f"{name} must be {allowed}, with finite numbers: {error!r}") from error
     if not all(map(torch.equal, tree_leaves(once), tree_leaves(again))):
-        cure = "for augmentations and noise write a BilevelProblem with its own sample"
-        raise ValueError(f"{name} does not read twice alike, so no run on it could be repeated; {cure}")
+        raise ValueError(f"{name} does not read twice alike; to augment, write a BilevelProblem with its own sample")
     return everything
 
 
@@ -88,11 +83,10 @@ class Modules(BilevelProblem):
         f(x, y) = mean of loss(inner_y(outer_x(input)), target) over upper_data
         g(x, y) = the same over lower_data + ridge ||y||^2
 
-    x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given;
-    all else in the modules stays as it is. `loss` returns the mean over a batch; a pair is that of f and that of g, as
-    a pair of batch sizes is. A loss may also take `index`, the places of its examples in the data; `outer`, the outer
-    module at x, to weigh them, say: then predictions are inner_y(input); and `inner`, the weights y by name, to
-    penalise them. Draws are uniform with replacement.
+    x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given.
+    `loss` returns the mean over a batch; a pair is that of f and that of g, as a pair of batch sizes is. A loss may
+    also take `index`, the places of its examples in the data; `outer`, the outer module at x: then predictions are
+    inner_y(input); and `inner`, the weights y by name. Draws are uniform with replacement.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""What x is worth: the lower level solved at x from a cold start, since the y of a run need not be y*(x).
-
-y starts at the problem's own y_0 and goes down g(x, .) on all the data by L-BFGS with a strong Wolfe line search.
-"""
+"""What x is worth: the lower level solved at x from a cold start, since the y of a run need not be y*(x)."""
 
 from dataclasses import dataclass
 
@@ -16,8 +13,7 @@ from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, ch
 
 @dataclass(frozen=True)
 class Refit:
-    """y fitted afresh, what `problem.evaluate` says of it, whether it converged, how many gradients it took, and a
-    sentence if it did not converge."""
+    """y fitted afresh, what `problem.evaluate` says of it, whether it converged, its cost, and a sentence if not."""
 
     y: Tensor
     numbers: dict[str, float]
@@ -27,9 +23,8 @@ class Refit:
 
 
 def refit(problem: BilevelProblem, x: Tensor, seed: int = 0, *, max_steps: int = 500) -> Refit:
-    """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, and evaluate. It has converged once
-    ||grad_y g|| is at most its first value times the root of the machine epsilon, and gives up after `max_steps` steps.
-    """
+    """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, by up to `max_steps` steps of L-BFGS,
+    until ||grad_y g|| is at most its first value times the root of the machine epsilon; then evaluate."""
     COUNT.check(max_steps=max_steps)
     check_problem(problem, seed)
     x0, y = problem.start(seeded(seed))

@@ -7,9 +7,9 @@ follows y in as many. alpha is the smaller of
     0.6 ||x|| / (tau ||d_x|| + sqrt(tau) noise_x)        while y follows, x moves by 60 % of its size
 
 By itself x is stable below 2 / direct. The loop from x to y to v and back, tau y' = x - y, tau v' = y - v, x' = -alpha
-implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz; a curvature below 0 counts as 0.
-Steps decay from t = 300 on, as in the theorems. Where draws differ, half of an estimate is its past, and more from
-t = 30 on. Where no ball keeps v, 60 % become 30 %. These shares and times were chosen on fourteen problems.
+implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz. Steps decay from t = 300 on, as
+in the theorems; where draws differ, half of an estimate is its past, and more from t = 30 on; where no ball keeps v,
+60 % become 30 %. These shares and times were chosen on fourteen problems.
 """
 
 import math
@@ -54,11 +54,8 @@ class Curvature(NamedTuple):
 
 
 def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
-    """Follow y and v at the first x, then move x against d_x by a hundredth of its size and follow them again.
-
-    y and v go towards y*(x) and v*(x) by steps 1 / L with inertia, so that 20 of them do the work of 100 without;
-    power iterations on the same batches find L on the way.
-    """
+    """Follow y and v to y*(x) and v*(x) at the first x, by steps 1 / L with inertia, while power iterations find L;
+    then move x against d_x by a hundredth of its size and follow them again."""
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
@@ -66,7 +63,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     here: tuple[Tensor, ...] = y, v, v, v  # with their speeds
 
     def delta(y: Tensor, v: Tensor) -> float:
-        h = torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, _norm(y)) / (_norm(v) or 1.0)
+        h = torch.finfo(y.dtype).eps ** (1 / 3) * max(1.0, y.norm().item()) / (v.norm().item() or 1.0)
         return h if 0 < h < math.inf else 1.0  # y and v may blow up: then all that is measured is nan
 
     def product(y: Tensor, z: Tensor, samples: Samples) -> Tensor:
@@ -86,15 +83,14 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         for t in range(POWER_STEPS + SOLVE_STEPS):
             samples = problem.sample(generator)
             u = product(here[0], normalize(u, dim=0), samples)
-            L = max(_norm(u), L if t > POWER_STEPS / 2 else 0.0)
+            L = max(u.norm().item(), L if t > POWER_STEPS / 2 else 0.0)
             here = followed(x, here, samples) if t >= POWER_STEPS else here
         draws = [problem.sample(generator) for _ in range(DRAWS)]
-        y, v, _, _ = here
-        found = directions(x, y, v)
-        mean, size_x = found.x.mean(0), _norm(x) or math.sqrt(len(x))
+        found = directions(x, *here[:2])
+        mean, size_x = found.x.mean(0), x.norm().item() or math.sqrt(len(x))
         down, far = -normalize(mean, dim=0), size_x / 100
         x_moved, there = x + far * down, here
-        direct = directions(x_moved, y, v).x.mean(0) - mean
+        direct = directions(x_moved, *here[:2]).x.mean(0) - mean
         for _ in range(FOLLOW_STEPS):
             samples = problem.sample(generator)
             here, there = followed(x, here, samples), followed(x_moved, there, samples)
@@ -104,12 +100,12 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         mu, curve_v = (sum((z @ product(y, z, each)).item() for each in draws) / DRAWS for z in (way, v))
         ahead, behind = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (ahead - behind)).item() / (2 * h * curve_v or 1.0)
-    noise_y, noise_v, noise_x = (_norm(d - d.mean(0)) / math.sqrt(DRAWS - 1) for d in found)
-    noise = max(n / (_norm(d.mean(0)) or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
+    noise_y, noise_v, noise_x = ((d - d.mean(0)).norm().item() / math.sqrt(DRAWS - 1) for d in found)
+    noise = max(n / (d.mean(0).norm().item() or 1.0) for n, d in zip((noise_y, noise_v, noise_x), found, strict=True))
     # A mean over draws is longer than what it estimates, by its share of the noise.
-    slope = math.sqrt(max(_norm(mean) ** 2 - noise_x**2 / DRAWS, _norm(mean) ** 2 / 100))
-    first, then = ((down @ z).item() / far for z in (direct, turn - direct))
-    return Curvature(L, mu, ratio, _norm(v), h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
+    slope = math.sqrt(max(mean.norm().item() ** 2 - noise_x**2 / DRAWS, mean.norm().item() ** 2 / 100))
+    first, then, norm_v = (down @ direct).item() / far, (down @ (turn - direct)).item() / far, v.norm().item()
+    return Curvature(L, mu, ratio, norm_v, h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,8 +132,8 @@ class Suggestion:
 
 
 def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int = 0) -> Suggestion:
-    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 732 gradients;
-    printed, they are a table. An option that cannot be measured keeps its default."""
+    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 732 gradients. What
+    cannot be measured keeps its default."""
     method = method if isinstance(method, type) else SOLVERS[method]
     check_problem(problem, seed)
     measured, defaults = measure(problem, seed), {f.name: f.default for f in fields(method)}
@@ -146,7 +142,7 @@ def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int 
     options: dict[str, Rate] = {}
     for key, (value, _) in rules.items():
         if defaults.get(key) is None or not 0 < value < math.inf:
-            continue  # exact products, delta = None, stay exact; what could not be measured keeps its default
+            continue  # exact products, delta = None, stay exact
         options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
         if key in DECAYING or (noisy and key == "eta"):
             w, p = (30, 2 / 3) if key == "eta" else (300, 1 / 3 if "eta" in defaults else 1 / 2)
@@ -157,7 +153,6 @@ def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int 
 def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> Suggestions:
     """A value for each option that many methods have, and why; not finite where it could not be measured."""
     tau = min(1000.0, max(1.0, 2 * m.L / m.mu if m.mu > 0 else math.inf))
-    many = math.ceil(min(30, 4 * tau)), f"4 tau, tau = 2 L / mu = {tau:.2g}; at most 30"
     stable = _inverse(max(0.0, m.direct) + tau * max(0.0, m.implicit)), f"1 / (direct + tau implicit), tau = {tau:.2g}"
     moves = tau * m.slope + math.sqrt(tau) * m.noise_x
     share = 0.6 if "r_v" in defaults else 0.3
@@ -171,7 +166,7 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> Suggestions:
         "r_v": (4 * m.norm_v, "4 ||v||"),
         "delta": (m.delta, "moves y by eps^(1/3) of its size"),
         "inner": (math.ceil(min(10, tau)), f"tau = 2 L / mu = {tau:.2g}, at most 10"),
-        **dict.fromkeys(("K", "Q"), many),
+        **dict.fromkeys(("K", "Q"), (math.ceil(min(30, 4 * tau)), f"4 tau, tau = 2 L / mu = {tau:.2g}; at most 30")),
     }
 
 
@@ -181,7 +176,3 @@ def _inverse(value: float) -> float:
 
 def _shown(value: Rate) -> str:
     return f"{value(0):.2g} (1 + t / {value.w})^-{value.p:.2g}" if isinstance(value, Power) else f"{value:.2g}"
-
-
-def _norm(z: Tensor) -> float:
-    return torch.linalg.vector_norm(z).item()
