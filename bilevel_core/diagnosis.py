@@ -54,11 +54,9 @@ def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> 
     is_enough, half = len(result.norms) > FEWEST_ROWS, max(1, len(result.norms) // 2)
     distances, norms_y, norms_v = zip(*result.norms, strict=True)
     if torch.equal(state.x, start.x):
-        yield (
-            f"x never moved in {state.t} steps, its direction is exactly zero: does the upper loss see x or y, and the "
-            "lower loss both, without detach, item or numpy on the way? (Or alpha is lost in rounding, or the method "
-            "does not look at how y* moves with x)"
-        )
+        why = "does the upper loss see x or y, and the lower loss both, without detach, item or numpy on the way?"
+        other = "(Or alpha is lost in rounding, or the method does not look at how y* moves with x)"
+        yield f"x never moved in {state.t} steps, its direction is exactly zero: {why} {other}"
     r_v = options.get("r_v", math.inf)
     share = mean(norm > r_v * (1 - 1e-5) for norm in norms_v[1:])  # float32 rounds a projected norm
     if is_enough and share > SHARE_ON_SPHERE:
@@ -67,8 +65,8 @@ def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> 
         yield f"{what}, so its length is not that of H^-1 grad_y f: {cure}"
     for variable, norms in (("y", norms_y), ("v", norms_v)):
         last, before = norms[-1], max(norms[:half])
-        is_huge = last > HUGE_NORM * max(1.0, *norms_y[:half])
-        if is_huge or (is_enough and last > 1 and last > GROWTH_FACTOR * before > 0):
+        has_grown = is_enough and last > 1 and last > GROWTH_FACTOR * before > 0
+        if has_grown or last > HUGE_NORM * max(1.0, *norms_y[:half]):
             what = f"||{variable}|| grew to {last:.2g}, from at most {before:.2g} in the first half of the rows"
             yield f"{what}: {step_of[variable]} is too large for the curvature of g, try a third of it"
     for name in losses:
@@ -94,6 +92,7 @@ def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) ->
     middle = max(1, len(losses) // 2)
     first, before, last, low = losses[0], losses[middle], losses[-1], min(losses)
     gain = 1 - distances[middle] / distances[-1] if distances[-1] else 0.0  # in the second half, of the last one
+    least = FALL_SHARE * min(abs(before), max(losses) - low) if gain < STRAIGHT_SHARE else 0.0
     if last > first + RISE_SHARE * abs(first):
         cure = "a smaller alpha, a larger beta so that y keeps up with x, or a longer run"
         yield f"{name} ended above its start, {last:.4g} after {first:.4g}: {cure}"
@@ -102,8 +101,6 @@ def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) ->
     elif last - low > max(LOST_SHARE * (first - low), RISE_SHARE * abs(low)):
         cure = f'a smaller alpha, or steps that decay; with best="{name}" a run keeps the state where it was lowest'
         yield f"{name} ended at {last:.4g} and had been {low:.4g}: {cure}"
-    elif gain > MOVING_SHARE:
-        least = FALL_SHARE * min(abs(before), max(losses) - low) if gain < STRAIGHT_SHARE else 0.0
-        if before - last > least:
-            what = f"in the second half of the run {name} fell from {before:.4g} to {last:.4g}"
-            yield f"x is on its way: {what}, and x came {gain:.0%} further from x_0; take more steps, or a larger alpha"
+    elif gain > MOVING_SHARE and before - last > least:
+        what = f"in the second half of the run {name} fell from {before:.4g} to {last:.4g}"
+        yield f"x is on its way: {what}, and x came {gain:.0%} further from x_0; take more steps, or a larger alpha"

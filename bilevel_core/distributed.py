@@ -23,8 +23,7 @@ from bilevel_core.problem import BilevelProblem, Samples, check_problem, full_sa
 
 def init_processes(timeout: float = 60.0) -> tuple[int, int]:
     """Join the processes that torchrun started, by gloo, or the group that exists; the rank of this one, and how many.
-    One that ends, or does not answer for `timeout` seconds, stops all with a ConnectionError. Without torchrun: (0, 1).
-    """
+    One that ends, or does not answer for `timeout` seconds, stops all by a ConnectionError. Without torchrun: 0, 1."""
     if not dist.is_initialized():
         place: Any = {} if "RANK" in os.environ else {"store": HashStore(), "rank": 0, "world_size": 1}
         _communicate(lambda: dist.init_process_group("gloo", timeout=timedelta(seconds=timeout), **place))

@@ -15,9 +15,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
 from bilevel_core.checks import COUNT
-from bilevel_core.problem import BilevelProblem, Samples, check_scalar, seeded
+from bilevel_core.problem import BilevelProblem, Loss, Samples, check_scalar, seeded
 
-Loss = Callable[..., Tensor]
+EXTRAS = {"index", "outer", "inner"}  # what a loss may take besides predictions and targets
 EXAMPLES_READ_TWICE = 256  # of a Dataset, to see whether it reads alike
 EXAMPLES_FOR_CHECKS = 8  # in the batch on which the losses are tried
 
@@ -29,17 +29,11 @@ class Labelled(NamedTuple):
     targets: Any
 
     def full(self) -> slice:
-        """All rows: a slice, which is taken without copying anything."""
-        return slice(0, len(tree_leaves(self.targets)[0]))
+        return slice(0, len(tree_leaves(self.targets)[0]))  # which is taken without copying anything
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
         """The places of n rows, uniform and with replacement."""
-        places = torch.randint(self.full().stop, (n,), generator=generator)
-        return places.to(tree_leaves(self.targets)[0].device)
-
-    def rows(self, places: Tensor | slice) -> "Labelled":
-        """The data at these places."""
-        return Labelled(*(tree_map(lambda tensor: tensor[places], part) for part in self))
+        return torch.randint(self.full().stop, (n,), generator=generator).to(tree_leaves(self.targets)[0].device)
 
 
 def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> Labelled:
@@ -106,10 +100,10 @@ class Modules(BilevelProblem):
         if batch_size is None:
             sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
         self.upper_size, self.lower_size = sizes if len(sizes) == 2 else sizes * 2
-        for size in sizes:
-            COUNT.check(batch_size=size)
-        upper_loss, lower_loss = loss if isinstance(loss, tuple) else (loss, loss)
-        self.losses, self.ridge = [(each, _asks(each)) for each in (upper_loss, lower_loss)], ridge
+        COUNT.check(batch_size=min(sizes))
+        f, g = loss if isinstance(loss, tuple) else (loss, loss)
+        asks = [inspect.signature(getattr(each, "forward", each)).parameters.keys() for each in (f, g)]
+        self.losses, self.ridge = [(f, EXTRAS & asks[0]), (g, EXTRAS & asks[1])], ridge
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
         self.x_blocks = tuple(self.outer.sizes)
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
@@ -126,9 +120,8 @@ class Modules(BilevelProblem):
 
     def load(self, x: Tensor, y: Tensor) -> tuple[nn.Module, nn.Module]:
         """The two modules that were given, with x and y written into their parameters."""
-        parts = [(self.outer.given, self.outer.named(x)), (self.inner.given, self.inner.named(y))]
-        for module, weights in parts:
-            module.load_state_dict(weights, strict=False)
+        for part, weights in ((self.outer, self.outer.named(x)), (self.inner, self.inner.named(y))):
+            part.given.load_state_dict(weights, strict=False)
         return self.outer.given, self.inner.given
 
     def sample(self, generator: torch.Generator) -> Samples:
@@ -164,7 +157,7 @@ class Modules(BilevelProblem):
 
     def _loss_at(self, x: Tensor, loss: Loss, asks: set[str], data: Labelled, batch: Any) -> Callable[[Tensor], Tensor]:
         """y -> the loss on a batch; the features are computed here, once for all y."""
-        inputs, targets = data.rows(batch)
+        inputs, targets = tree_map(lambda tensor: tensor[batch], data)
         index = torch.arange(batch.stop, device=x.device) if isinstance(batch, slice) else batch
         features, known = self.features(x, inputs), {"index": index, "outer": partial(self.outer, x)}
         extra = {name: known[name] for name in asks & known.keys()}
@@ -202,12 +195,6 @@ class Modules(BilevelProblem):
 
 
 from_modules = Modules
-
-
-def _asks(loss: Loss) -> set[str]:
-    """Which of `index`, `outer` and `inner` a loss takes."""
-    call = loss.forward if isinstance(loss, nn.Module) else loss
-    return {"index", "outer", "inner"} & inspect.signature(call).parameters.keys()
 
 
 class _Flat:

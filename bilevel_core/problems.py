@@ -79,7 +79,6 @@ class Quadratic(ClosedForm):
         return batch.scale * (y @ (self.A @ y) / 2 - y @ (self.B @ x + self.b)) - batch.y @ y
 
     def objective(self, x: Tensor) -> Tensor:
-        """Phi(x)."""
         return self.upper(x, self.y_star(x), self.full().upper)
 
     def y_star(self, x: Tensor) -> Tensor:
@@ -151,9 +150,8 @@ class Valley(ClosedForm):
         return (y - self.a) / torch.cosh(y)
 
     def objective(self, x: Tensor) -> Tensor:
-        """Phi, elementwise: x may hold many points at once."""
+        """Phi, elementwise, as y*, v* and Phi' are: x may hold many points at once."""
         return ((self.y_star(x) - self.a) ** 2 + self.c * (x - self.b) ** 2) / 2
 
     def hypergradient(self, x: Tensor) -> Tensor:
-        """Phi', elementwise."""
         return self.c * (x - self.b) + 3 * torch.cos(1.5 * x) * self.v_star(x)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from bilevel_core.checks import COUNT
 from bilevel_core.counting import count, counting
 from bilevel_core.directions import derivatives, leaf
 from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, check_vector, full_samples, seeded
@@ -25,7 +24,6 @@ class Refit:
 def refit(problem: BilevelProblem, x: Tensor, seed: int = 0, *, max_steps: int = 500) -> Refit:
     """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, by up to `max_steps` steps of L-BFGS,
     until ||grad_y g|| is at most its first value times the root of the machine epsilon; then evaluate."""
-    COUNT.check(max_steps=max_steps)
     check_problem(problem, seed)
     x0, y = problem.start(seeded(seed))
     check_vector("x", x, like=x0)

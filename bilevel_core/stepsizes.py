@@ -58,8 +58,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     then move x against d_x by a hundredth of its size and follow them again."""
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
-    v, u = torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
-    L = 0.0
+    L, v, u = 0.0, torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
     here: tuple[Tensor, ...] = y, v, v, v  # with their speeds
 
     def delta(y: Tensor, v: Tensor) -> float:
@@ -141,12 +140,11 @@ def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int 
     rules = method.suggestions(_rules(defaults, measured, noisy), measured)
     options: dict[str, Rate] = {}
     for key, (value, _) in rules.items():
-        if defaults.get(key) is None or not 0 < value < math.inf:
-            continue  # exact products, delta = None, stay exact
-        options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
-        if key in DECAYING or (noisy and key == "eta"):
-            w, p = (30, 2 / 3) if key == "eta" else (300, 1 / 3 if "eta" in defaults else 1 / 2)
-            options[key] = Power(value * w**p, w, p)
+        if defaults.get(key) is not None and 0 < value < math.inf:  # exact products, delta = None, stay exact
+            options[key] = value = float(f"{value:.2g}") if isinstance(value, float) else value
+            if key in DECAYING or (noisy and key == "eta"):
+                w, p = (30, 2 / 3) if key == "eta" else (300, 1 / 3 if "eta" in defaults else 1 / 2)
+                options[key] = Power(value * w**p, w, p)
     return Suggestion(method(**options), options, measured._asdict(), {key: rules[key][1] for key in options})
 
 
