@@ -33,7 +33,6 @@ FORMAT = b"bilevel_core checkpoint 4, sha256 "  # then a line of what the run is
 PAUSE_SECONDS = 1.0  # from one save to the next, at least
 SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
-POINTS = "start", "first", "previous", "here"
 NUMPY = [bytes, np.ndarray, np.dtype, *(np.zeros(shape).sum(0).__reduce__()[0] for shape in (1, (1, 1)))]
 NUMPY += [type(np.dtype(code)) for code in np.typecodes["All"]]  # all that arrays and their numbers are pickled with
 
@@ -58,42 +57,43 @@ class Checkpoint:
         names = {"problem": type(problem.local()).__qualname__, "solver": type(solver).__qualname__}
         options |= {"processes": processes} | names | {f"solver's {key}": value for key, value in vars(solver).items()}
         self.options = {name: re.sub(" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in options.items()}
-        self.start = self.here = self._point(start)
-        self.first: Point | None = None  # after the first step
-        self.previous: Point | None = None  # before the last step
-        self.classes = {kind for _, (kind, *_) in _leaves(self.start) if isinstance(kind, type)}
+        here = self._point(start)  # "first" is after the first step, "previous" before the last one
+        self.points: dict[str, Any] = {"start": here, "first": None, "previous": None, "here": here}
+        self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}
         self.latest: dict[str, Any] | None = None
         self.due = 0.0
         self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
 
     def __enter__(self) -> Self:
         if self.rank == 0:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             owner = Path(self.lock.lock_file)
             try:
                 self.lock.acquire(blocking=False)
             except Timeout:
-                pid = owner.read_text() if owner.exists() else "unknown"
-                raise ValueError(f"{self.path} is in use by process {pid}: wait, or give another file") from None
+                raise ValueError(f"{self.path} is in use by process {owner.read_text()}") from None
             owner.write_text(str(os.getpid()))
             for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
                 leftover.unlink(missing_ok=True)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self.lock.is_locked:
-            with suppress(OSError):  # Windows keeps a file that is open
-                Path(self.lock.lock_file).unlink()
-            self.lock.release()
+        try:
+            self.save()  # the last regular row: a resumed history equals an uninterrupted one
+        finally:
+            if self.lock.is_locked:
+                with suppress(OSError):  # Windows keeps a file that is open
+                    Path(self.lock.lock_file).unlink()
+                self.lock.release()
 
     def add_step(self, state: State) -> None:
         """Note where a step has led."""
-        self.previous, self.here = self.here, self._point(state)
-        self.first = self.first or self.here
+        here = self._point(state)
+        first, previous = self.points["first"] or here, self.points["here"]
+        self.points = self.points | {"first": first, "previous": previous, "here": here}
 
     def keep(self, content: dict[str, Any]) -> None:
         """Keep all that is needed to go on from a row: on disk at once, unless something was saved just now."""
-        self.latest = content | {name: vars(self)[name] for name in POINTS}
+        self.latest = content | self.points
         if time.monotonic() >= self.due:
             self.save()
 
@@ -111,8 +111,7 @@ class Checkpoint:
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
             allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and what the first state is made of"
-            why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
-            raise ValueError(f"{self.path} cannot hold this run ({why}); it can hold {allowed}") from error
+            raise ValueError(f"{self.path} cannot hold this run, only {allowed}") from error
         write_atomically(self.path, file)
         self.latest, now = None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
@@ -127,15 +126,16 @@ class Checkpoint:
             return None
         try:
             content, version = self._read(self.path.read_bytes())
-            self._check_start(content["start"], content["here"])
-            if content["first"]:
-                self._check_step("first", content["start"], content["first"], version)
-                self._check_step("last", content["previous"], content["here"], version)
-            self.problem.load_state_dict(content["here"].problem)
+            start, first, previous, here = (content[name] for name in self.points)
+            self._check_start(start, here)
+            if first:
+                self._check_step("first", start, first, version)
+                self._check_step("last", previous, here, version)
+            self.problem.load_state_dict(here.problem)
         except Exception as error:
             cure = "move it away to start anew"
             raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({error}); {cure}") from error
-        vars(self).update({name: content[name] for name in POINTS})
+        self.points = {name: content[name] for name in self.points}
         return content
 
     def _point(self, state: State) -> Point:
@@ -156,10 +156,11 @@ class Checkpoint:
 
     def _check_start(self, start: Point, here: Point) -> None:
         """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
-        if place := difference(start.state, self.start.state):
+        now = self.points["start"]
+        if place := difference(start.state, now.state):
             raise ValueError(f"it started from another {place}")
         for name, value in start.problem.items():
-            if not difference(value, here.problem[name]) and difference(value, self.start.problem[name]):
+            if not difference(value, here.problem[name]) and difference(value, now.problem[name]):
                 raise ValueError(f"its problem had another {name}")
 
     def _check_step(self, step: str, before: Point, after: Point, version: str) -> None:
@@ -167,9 +168,7 @@ class Checkpoint:
         self.problem.load_state_dict(before.problem)
         again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
         if place := difference(after, again):
-            cause = "other code or data, or steps that do not repeat"
-            if version != torch.__version__:
-                cause = f"its torch was {version}, now it is {torch.__version__}"
+            cause = f"other code or data, another torch (it was {version}), or steps that do not repeat"
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
 

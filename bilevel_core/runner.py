@@ -5,25 +5,20 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from bilevel_core.checkpoint import Checkpoint
-from bilevel_core.checks import COUNT, POSITIVE, Allowed
+from bilevel_core.checks import COUNT, POSITIVE
 from bilevel_core.counting import Calls, counting
 from bilevel_core.diagnosis import diagnose
 from bilevel_core.problem import BilevelProblem, full_samples
 from bilevel_core.refitting import Refit
 from bilevel_core.refitting import refit as refit_at
-from bilevel_core.solvers import SOLVERS
 from bilevel_core.solvers.base import Solver, State
 from bilevel_core.stepsizes import suggest
 
@@ -52,20 +47,13 @@ class Budget:
     prices: Mapping[str, float] | None = None
 
     def __post_init__(self) -> None:
-        given = {unit: vars(self)[unit] for unit in UNITS}
-        if list(given.values()).count(None) != 2:
-            raise ValueError(f"give either steps or seconds or gradients, got {given}")
-        COUNT.or_none().check(steps=self.steps)
-        POSITIVE.or_none().check(seconds=self.seconds, gradients=self.gradients)
-        COUNT.check(rows=self.rows)
-        every = self.every if isinstance(self.every, Sequence) else [self.every]
-        if self.every is not None and not all(map(COUNT.test, every)):
-            raise ValueError(f"every must be {COUNT.words}, or a list of such, got {self.every!r}")
-        if self.prices is not None and not (self.gradients and {*self.prices} <= {"Hv", "Jv"}):
-            raise ValueError(
-                f'prices are {{"Hv": 2.0, "Jv": 1.5}}, say, for a budget of gradients, got {self.prices!r}'
-            )
-        POSITIVE.check(**self.prices or {})
+        if sum(vars(self)[unit] is not None for unit in UNITS) != 1:
+            raise ValueError(f"give either steps or seconds or gradients, got {self}")
+        every = 1 if isinstance(self.every, Sequence) else self.every
+        COUNT.or_none().check(steps=self.steps, every=every, rows=self.rows)
+        POSITIVE.or_none().check(seconds=self.seconds, gradients=self.gradients, **self.prices or {})
+        if self.prices and not (self.gradients and {*self.prices} <= {"Hv", "Jv"}):
+            raise ValueError(f"prices are of Hv and Jv, for a budget of gradients, got {self.prices!r}")
 
     @property
     def limit(self) -> tuple[str, float]:
@@ -76,8 +64,8 @@ class Budget:
         """How much of the budget a run has spent after t steps, which took so many seconds and these calls."""
         if self.gradients is None:
             return cpu_seconds if self.steps is None else t
-        prices = {"samples": 0} | dict(self.prices or {})
-        return sum(number * prices.get(name, 1) for name, number in calls.items())
+        prices = {"gradients": 1.0, "Hv": 1.0, "Jv": 1.0, **(self.prices or {})}
+        return sum(price * calls[name] for name, price in prices.items())
 
     def has_row(self, t: int, before: float, spent: float) -> bool:
         """Whether there is a row after t steps, the last of which took what is spent now and was not `before`."""
@@ -93,9 +81,8 @@ class Budget:
 
 
 class Result:
-    """A run: its last finite `state`, its `history`, why it stopped, and what looks wrong about it.
+    """A run: its `start` at t = 0, its last finite `state`, its `history`, and what looks wrong about it.
 
-    `start` is the state at t = 0; `stop` is "steps", "seconds", "gradients", "diverged", "callback" or "interrupted";
     `nonfinite` names the variables that ceased to be finite, at the step `diverged_at`; `columns` are those of
     `evaluate`; `norms` are ||x - x_0||, ||y|| and ||v|| at every row; `refit` is there if it was asked for.
     """
@@ -103,13 +90,13 @@ class Result:
     def __init__(self, problem: BilevelProblem, solver: Solver[Any], seed: int, budget: Budget, goal: str | None):
         self.problem, self.solver, self.budget, self.goal = problem, solver, budget, goal
         self.start = self.state = self._best_state = solver.init(problem, seed)
-        self.stop, self.nonfinite = "", ""
-        self.norms: list[tuple[float, float, float]] = []
+        self.norms: list[tuple[float, ...]] = []
         self.columns: list[str] = []
+        self.nonfinite = ""
         self.refit: Refit | None = None
         self._rows: list[Row] = []
-        self._best_row, self._is_called_off = 0, False
         self._calls, self._cpu_seconds, self._wall_seconds = Calls(), 0.0, 0.0
+        self._best_row, self._is_interrupted, self._is_called_off = 0, False, False
         self._file: Checkpoint | None = None
 
     @cached_property
@@ -130,6 +117,13 @@ class Result:
         return (self._best_state, self._rows[self._best_row]) if self.goal else None
 
     @property
+    def stop(self) -> str:
+        """Why it stopped: "interrupted", "diverged", "steps", "seconds", "gradients" or "callback"; "" before that."""
+        unit, total = self.budget.limit
+        reasons = {"interrupted": self._is_interrupted, "diverged": self.nonfinite, unit: self._spent() >= total}
+        return next((reason for reason, holds in reasons.items() if holds), "callback" * self._is_called_off)
+
+    @property
     def diverged_at(self) -> int | None:
         return self.state.t + 1 if self.nonfinite else None
 
@@ -143,43 +137,32 @@ class Result:
     def _spent(self) -> float:
         return self.budget.spent(self.state.t, self._cpu_seconds, vars(self._calls))
 
-    def _reason_to_stop(self) -> str:
-        unit, total = self.budget.limit
-        reasons = {"diverged": self.nonfinite, unit: self._spent() >= total, "callback": self._is_called_off}
-        return next((reason for reason, holds in reasons.items() if holds), "")
-
-    def _advance(self, bar: Any) -> None:
-        """Steps until the next row is due. The clocks and the counter run only during a step."""
-        is_due, spent = False, self._spent()
-        while not is_due:
-            cpu, wall, before = time.process_time(), time.perf_counter(), spent
-            with counting(replace(self._calls)) as calls:
-                state = self.solver.step(self.problem, self.state)
-            self._calls = calls  # an interrupted step does not count
-            self._cpu_seconds += time.process_time() - cpu
-            self._wall_seconds += time.perf_counter() - wall
-            self.nonfinite = _nonfinite_variables(state)
-            if self.nonfinite:
-                return
-            self.state = state
-            spent = self._spent()
-            is_due = self.budget.has_row(state.t, before, spent)
-            if self._file:
-                self._file.add_step(state)
-            if not bar.disable:
-                bar.update(max(0.0, min(spent, bar.total) - bar.n))
+    def _step(self, bar: Any) -> bool:
+        """Take a step; whether a row is due. The clocks and the counter run only during the step."""
+        before, cpu, wall = self._spent(), time.process_time(), time.perf_counter()
+        with counting(replace(self._calls)) as calls:
+            state = self.solver.step(self.problem, self.state)
+        self._calls = calls  # an interrupted step does not count
+        self._cpu_seconds += time.process_time() - cpu
+        self._wall_seconds += time.perf_counter() - wall
+        self.nonfinite = "".join(name for name in "xyv" if not math.isfinite(vars(state)[name].sum().item()))
+        if self.nonfinite:
+            return True
+        self.state = state
+        if self._file:
+            self._file.add_step(state)
+        spent = self._spent()
+        bar.update(min(spent, bar.total) - bar.n)
+        return self.budget.has_row(state.t, before, spent)
 
     def _record(self, bar: Any, callback: Callback | None) -> None:
         """Add a row, and do what is due at every row."""
         row = self._add_row()
-        for name in self.columns[:1]:
-            bar.set_postfix({name: f"{row[name]:.4g}"})
-        if self.goal is not None:
-            name, best = str(self.goal).removeprefix("-"), self._rows[self._best_row]
-            sign = 1 if name == self.goal else -1
-            if name not in row:
-                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {self.goal!r}")
-            if sign * row[name] < sign * best[name] or math.isnan(best[name]):
+        bar.set_postfix({name: f"{row[name]:.4g}" for name in self.columns[:1]})
+        if self.goal:
+            name = self.goal.removeprefix("-")
+            sign, best = 1 if name == self.goal else -1, self._rows[self._best_row][name]
+            if sign * row[name] < sign * best or math.isnan(best):
                 self._best_row, self._best_state = len(self._rows) - 1, self.state
         if self._file:  # the lists grow on: the number of rows says how much of them counts
             about = {"limit": self.budget.limit, "number": len(self._rows), "calls": vars(self._calls)}
@@ -187,36 +170,29 @@ class Result:
         self._is_called_off = bool(callback and not self.nonfinite and callback(self.state, row))
 
     def _add_row(self) -> Row:
+        x, y, v = self.state.x, self.state.y, self.state.v
         row: Row = {"step": self.state.t, "cpu_seconds": self._cpu_seconds, "wall_seconds": self._wall_seconds}
         row |= vars(self._calls)
         if self.nonfinite:  # there is nothing left to evaluate
             row = dict.fromkeys(self._rows[-1], math.nan) | row | {"step": self.state.t + 1}
         else:
             row |= _numbers("measure", self.solver.measure(self.problem, self.state), row)
-            x, y = self.state.x.clone(), self.state.y.clone()
-            found = _numbers("evaluate", self.problem.evaluate(self.state.x, self.state.y), row)
-            if not (torch.equal(self.state.x, x) and torch.equal(self.state.y, y)):
-                raise ValueError("evaluate changed x or y in place; let it work on a clone")
-            if self._rows and {*found} != {*self.columns}:
-                raise ValueError(f"evaluate must name the same columns at each row, got {[*found]}, had {self.columns}")
+            found = _numbers("evaluate", self.problem.evaluate(x.clone(), y.clone()), row)
             self.columns = self.columns or [*found]
             row |= found
         self._rows.append(row)
-        distance = torch.linalg.vector_norm(self.state.x - self.start.x).item()
-        self.norms.append((distance, *(torch.linalg.vector_norm(z).item() for z in (self.state.y, self.state.v))))
+        self.norms.append(tuple(z.norm().item() for z in (x - self.start.x, y, v)))
         return row
 
-    def _resume(self, file: Checkpoint) -> None:
+    def _resume(self) -> None:
         """Go on from where the file stands, if it is there."""
-        self._file = file
-        if found := file.load():
+        if self._file and (found := self._file.load()):
             vars(self).update({name: found[name] for name in SAVED})
             self._rows, self.norms = self._rows[: found["number"]], self.norms[: found["number"]]
-            self.state, self._calls = file.here.state, Calls(**found["calls"])
+            self.state, self._calls = found["here"].state, Calls(**found["calls"])
             unit, total = self.budget.limit
             if self._spent() > total and found["limit"] != self.budget.limit:
-                longer = f"it has {self._spent():g} {unit}, more than the {total:g} asked for"
-                raise ValueError(f"{file.path} is of a longer run ({longer}); ask for as many, or give another file")
+                raise ValueError(f"{self._file.path} has {self._spent():g} {unit}, more than the {total:g} asked for")
 
 
 @dataclass(frozen=True)
@@ -270,7 +246,6 @@ def run(
     from tqdm.auto import tqdm
 
     budget = Budget(steps, seconds, every, rows, gradients, prices)
-    Allowed("a function of a state and a row", callable).or_none().check(callback=callback)
     solver = _with_options(problem, solver, seed, progress)
     result = Result(problem, solver, seed, budget, best)  # checks the problem
     if seconds is not None and problem.processes()[1] > 1:
@@ -279,24 +254,19 @@ def run(
         full_samples(problem)  # or the refit would fail after all the work
     unit, total = budget.limit
     shape = "{l_bar}{bar}| {n:.4g}/{total:.4g} " + unit + " [{elapsed}<{remaining}{postfix}]"
-    with ExitStack() as stack:
-        if checkpoint is not None:
-            file = Checkpoint(Path(checkpoint), problem, solver, result.start, seed=seed, best=best)
-            result._resume(stack.enter_context(file))
+    file = checkpoint and Checkpoint(Path(checkpoint), problem, solver, result.start, seed=seed, best=best)
+    with file or nullcontext() as result._file:
+        result._resume()
         shown = {"desc": type(solver).__name__, "disable": not progress, "initial": result._spent()}
         try:
             with tqdm(total=total, bar_format=shape, **shown) as bar:
                 if not result._rows:
                     result._record(bar, callback)
-                while not (stop := result._reason_to_stop()):
-                    result._advance(bar)
-                    result._record(bar, callback)
-                result.stop = stop
+                while not result.stop:
+                    if result._step(bar):
+                        result._record(bar, callback)
         except KeyboardInterrupt:
-            result.stop = "interrupted"
-        finally:
-            if result._file:  # the last regular row: a resumed history equals an uninterrupted one
-                result._file.save()
+            result._is_interrupted = True
     if not result._rows or result._rows[-1]["step"] < result.state.t:
         result._add_row()
     if refit:
@@ -308,8 +278,6 @@ def run(
 
 def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **options: Any) -> Results:
     """`run` with the same options for each of the seeds; a checkpoint NAME.ckpt becomes NAME_SEED.ckpt."""
-    if not isinstance(seeds, Sequence) or not 0 < len({*seeds}) == len(seeds):
-        raise ValueError(f"seeds must be a list of different whole numbers, got {seeds!r}")
     solver = _with_options(problem, solver, seeds[0], options.get("progress", True))
     path, runs = options.pop("checkpoint", None), {}
     for seed in seeds:
@@ -322,29 +290,17 @@ def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **o
 
 def _with_options(problem: BilevelProblem, solver: Method, seed: int, progress: bool) -> Solver[Any]:
     """The method itself; of a name or a class, with the options that `suggest` finds."""
-    if isinstance(solver, str | type):
-        suggestion = suggest(problem, solver, seed)
-        solver = suggestion.solver
-        if progress:
-            print(suggestion.line, file=sys.stderr)
-    if not isinstance(solver, Solver):
-        raise ValueError(f"solver must be a Solver or the name of one, got {solver!r}; names: {', '.join(SOLVERS)}")
-    return solver
+    if not isinstance(solver, str | type):
+        return solver
+    suggestion = suggest(problem, solver, seed)
+    if progress:
+        print(suggestion.line, file=sys.stderr)
+    return suggestion.solver
 
 
 def _numbers(source: str, given: Any, taken: Row) -> Row:
     """What `measure` or `evaluate` returned as plain numbers, if they have names of their own."""
-    if not isinstance(given, Mapping) or any(not isinstance(name, str) or name in taken for name in given):
+    if not isinstance(given, Mapping) or {*given} & {*taken}:
         raise ValueError(f"{source} must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
-    numbers = Row()
-    for name, value in given.items():
-        plain = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) and value.ndim == 0 else value
-        if not isinstance(plain, Real):
-            raise ValueError(f"{source} must return numbers, got {value!r} as {name}")
-        numbers[name] = int(plain) if isinstance(plain, Integral) else float(plain)
-    return numbers
-
-
-def _nonfinite_variables(state: State) -> str:
-    """Which of x, y and v are not finite, as their sums show."""
-    return "".join(name for name in "xyv" if not math.isfinite(vars(state)[name].sum().item()))
+    plain = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}
+    return {name: int(value) if isinstance(value, Integral) else float(value) for name, value in plain.items()}

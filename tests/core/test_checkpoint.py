@@ -280,13 +280,13 @@ def test_another_torch_is_told_if_its_steps_differ(path):
     forge(path, other, data)
     assert saved(path, networks(), steps=4).state.t == 4  # the same bits: no harm
     forge(path, other, data)
-    with pytest.raises(ValueError, match=r"its torch was 2\.9, now it is"):
+    with pytest.raises(ValueError, match=r"another torch \(it was 2\.9\)"):
         saved(path, networks(shift=1.0))
 
 
 def test_fewer_steps_than_saved_are_refused(path):
     saved(path, steps=20)
-    with pytest.raises(ValueError, match=r"run.ckpt is of a longer run \(it has 20 steps, more than the 9 asked for\)"):
+    with pytest.raises(ValueError, match=r"run.ckpt has 20 steps, more than the 9 asked for"):
         saved(path, steps=9)
     with pytest.raises(ValueError, match=r"more than the 1e-09 asked for"):
         run(quadratic(), FMBO(), seconds=1e-9, checkpoint=path, **quiet)
@@ -375,7 +375,7 @@ def test_forged_checkpoint_runs_no_command(written, path, tmp_path):
 
 def test_second_user_of_a_file_is_refused_with_the_pid_of_the_first(path):
     def meanwhile():
-        with pytest.raises(ValueError, match=rf"run.ckpt is in use by process {os.getpid()}: wait, or give another"):
+        with pytest.raises(ValueError, match=rf"run.ckpt is in use by process {os.getpid()}"):
             saved(path)
 
     assert saved(path, Ticking(20, meanwhile), steps=30).stop == "steps"
