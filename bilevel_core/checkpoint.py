@@ -87,9 +87,8 @@ class Checkpoint:
 
     def add_step(self, state: State) -> None:
         """Note where a step has led."""
-        here = self._point(state)
-        first, previous = self.points["first"] or here, self.points["here"]
-        self.points = self.points | {"first": first, "previous": previous, "here": here}
+        self.points |= {"previous": self.points["here"], "here": self._point(state)}
+        self.points["first"] = self.points["first"] or self.points["here"]
 
     def keep(self, content: dict[str, Any]) -> None:
         """Keep all that is needed to go on from a row: on disk at once, unless something was saved just now."""
@@ -118,12 +117,11 @@ class Checkpoint:
 
     def load(self) -> dict[str, Any] | None:
         """What was kept, if anything, with the problem set back to there."""
-        exists = self.path.exists()
-        (share,) = self.problem.average(torch.tensor([float(exists)]))
-        if 0 < share < 1:
-            raise ValueError(f"{self.path} must be there for all processes, or for none")
-        if not exists:
+        (share,) = self.problem.average(torch.tensor([float(self.path.exists())]))
+        if share == 0:
             return None
+        if share < 1:
+            raise ValueError(f"{self.path} must be there for all processes, or for none")
         try:
             content, version = self._read(self.path.read_bytes())
             start, first, previous, here = (content[name] for name in self.points)
@@ -133,8 +131,7 @@ class Checkpoint:
                 self._check_step("last", previous, here, version)
             self.problem.load_state_dict(here.problem)
         except Exception as error:
-            cure = "move it away to start anew"
-            raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({error}); {cure}") from error
+            raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({error}); move it away") from error
         self.points = {name: content[name] for name in self.points}
         return content
 
@@ -180,11 +177,9 @@ def difference(one: Any, other: Any) -> str:
 
 def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
     """The kinds, keys and bits that a nest is made of, each with the name of the field that it is in."""
-    if isinstance(value, Tensor):
-        value = value.detach().cpu()
-        yield name, (value.dtype, value.shape, value.reshape(-1).view(torch.uint8).numpy().tobytes())
-    elif isinstance(value, np.ndarray):
-        yield name, (value.dtype, value.shape, value.tobytes())
+    if isinstance(value, Tensor | np.ndarray):
+        bits = value if isinstance(value, np.ndarray) else value.detach().cpu().reshape(-1).view(torch.uint8).numpy()
+        yield name, (value.dtype, value.shape, bits.tobytes())
     elif isinstance(value, list | tuple | dict) or is_dataclass(value):
         nest = vars(value) if is_dataclass(value) else value
         parts = nest if isinstance(nest, dict) else dict(enumerate(nest))

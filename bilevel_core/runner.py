@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from tqdm.auto import tqdm
 
 from bilevel_core.checkpoint import Checkpoint
 from bilevel_core.checks import COUNT, POSITIVE
@@ -21,9 +24,6 @@ from bilevel_core.refitting import Refit
 from bilevel_core.refitting import refit as refit_at
 from bilevel_core.solvers.base import Solver, State
 from bilevel_core.stepsizes import suggest
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Row = dict[str, float]
 Callback = Callable[[State, Row], object]
@@ -70,14 +70,14 @@ class Budget:
     def has_row(self, t: int, before: float, spent: float) -> bool:
         """Whether there is a row after t steps, the last of which took what is spent now and was not `before`."""
         unit, total = self.limit
-        if spent >= total:
-            return True
-        if isinstance(self.every, Sequence):
-            return t in self.every
-        if self.every or unit == "steps":
-            return t % (self.every or math.ceil(total / self.rows)) == 0
         gap = total / self.rows
-        return spent >= (before // gap + 1) * gap
+        if isinstance(self.every, Sequence):
+            is_due = t in self.every
+        elif self.every or unit == "steps":
+            is_due = t % (self.every or math.ceil(gap)) == 0
+        else:
+            is_due = spent >= (before // gap + 1) * gap
+        return is_due or spent >= total
 
 
 class Result:
@@ -100,10 +100,8 @@ class Result:
         self._file: Checkpoint | None = None
 
     @cached_property
-    def history(self) -> "pd.DataFrame":
+    def history(self) -> pd.DataFrame:
         """A row for each time at which the run was looked at."""
-        import pandas as pd  # not sooner: whoever makes no table need not wait for it
-
         return pd.DataFrame(self._rows)
 
     @cached_property
@@ -202,10 +200,8 @@ class Results:
     runs: dict[int, Result]
 
     @property
-    def table(self) -> "pd.DataFrame":
+    def table(self) -> pd.DataFrame:
         """All rows, by seed and number; the means over the seeds are `table.groupby("row").mean()`."""
-        import pandas as pd
-
         return pd.concat({seed: result.history for seed, result in self.runs.items()}, names=["seed", "row"])
 
 
@@ -230,21 +226,16 @@ def run(
     time, or `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
 
     The history has a row at t = 0, every `every` steps or at the steps listed there (default: about `rows` rows, at
-    equal parts of the budget), and at the end, with columns
-        step, cpu_seconds, wall_seconds      of the algorithm alone: evaluation and files are not on the clock
-        samples, gradients, Hv, Jv           counted where they happen
-    and what `solver.measure` returns (the norm of v, if the method adds nothing), then what `problem.evaluate` does. A
-    non-finite iterate ends the run and is recorded; Ctrl-C ends it and keeps what was done. `best` is a column to make
-    small ("-test_accuracy": large), whose best state is kept. `callback(state, row)` is called at every row, and ends
-    the run by returning True. `refit` solves the lower level at the last x (the best, if asked for) from a cold start.
-    What looks wrong is told below the bar.
+    equal parts of the budget), and at the end: the step, the seconds of the algorithm alone, the calls counted where
+    they happen, what `solver.measure` returns (by default the norm of v), and what `problem.evaluate` does. A
+    non-finite iterate ends the run; Ctrl-C ends it and keeps what was done; `callback(state, row)` at a row ends it by
+    returning True. The state is kept where the column `best` is smallest ("-test_accuracy": largest). `refit` solves
+    the lower level at the last x (or the best) from a cold start. What looks wrong is told below the bar.
 
-    With `checkpoint`, the run is saved in that file, at rows that are a second apart and at its end, and resumed from
-    there if it is this very run: `bilevel_core.checkpoint` says how that is known. A resumed run is bit-equal to one
-    that was never interrupted, also on a problem that changes as it is used, if that has `state_dict`.
+    With `checkpoint`, the run is saved in that file at rows a second apart and at its end, and resumed from there, bit
+    for bit, if it is this very run: `bilevel_core.checkpoint` says how that is known. A problem that changes as it is
+    used needs `state_dict`.
     """
-    from tqdm.auto import tqdm
-
     budget = Budget(steps, seconds, every, rows, gradients, prices)
     solver = _with_options(problem, solver, seed, progress)
     result = Result(problem, solver, seed, budget, best)  # checks the problem

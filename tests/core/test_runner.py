@@ -137,6 +137,12 @@ def test_numbers_of_any_kind_become_plain(tmp_path, value, plain):
         assert {*map(type, result.history.number.tolist())} == {type(plain)}
 
 
+def test_evaluate_cannot_change_the_run():
+    problem = quadratic()
+    problem.evaluate = lambda x, y: {"zero": x.zero_().sum() + y.zero_().sum()}
+    assert same_state(run(problem, FMBO(), steps=5, **quiet).state, run(quadratic(), FMBO(), steps=5, **quiet).state)
+
+
 def test_divergence_is_recorded_with_its_step():
     result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, **quiet)
     assert (result.stop, result.nonfinite) == ("diverged", "y")
