@@ -13,7 +13,6 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import is_dataclass
 from glob import escape
 from hashlib import sha256
@@ -62,16 +61,16 @@ class Checkpoint:
         self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}
         self.latest: dict[str, Any] | None = None
         self.due = 0.0
-        self.lock = FileLock(path.with_name(f".{path.name}{LOCK}"))
+        self.owner = path.with_name(f".{path.name}{LOCK}")  # the lock, in which is the number of the process
+        self.lock = FileLock(self.owner)
 
     def __enter__(self) -> Self:
         if self.rank == 0:
-            owner = Path(self.lock.lock_file)
             try:
                 self.lock.acquire(blocking=False)
             except Timeout:
-                raise ValueError(f"{self.path} is in use by process {owner.read_text()}") from None
-            owner.write_text(str(os.getpid()))
+                raise ValueError(f"{self.path} is in use by process {self.owner.read_text()}") from None
+            self.owner.write_text(str(os.getpid()))
             for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
                 leftover.unlink(missing_ok=True)
         return self
@@ -81,8 +80,7 @@ class Checkpoint:
             self.save()  # the last regular row: a resumed history equals an uninterrupted one
         finally:
             if self.lock.is_locked:
-                with suppress(OSError):  # Windows keeps a file that is open
-                    Path(self.lock.lock_file).unlink()
+                self.owner.unlink(missing_ok=True)
                 self.lock.release()
 
     def add_step(self, state: State) -> None:
@@ -109,7 +107,7 @@ class Checkpoint:
             if place := difference(self.latest, self._read(file)[0]):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
-            allowed = "tensors, numbers, strings, lists, tuples, dicts, arrays, and what the first state is made of"
+            allowed = "tensors, arrays, numbers, strings, lists, tuples, dicts, and what the first state is made of"
             raise ValueError(f"{self.path} cannot hold this run, only {allowed}") from error
         write_atomically(self.path, file)
         self.latest, now = None, time.monotonic()
@@ -125,7 +123,10 @@ class Checkpoint:
         try:
             content, version = self._read(self.path.read_bytes())
             start, first, previous, here = (content[name] for name in self.points)
-            self._check_start(start, here)
+            left = [name for name, value in start.problem.items() if not difference(value, here.problem[name])]
+            then, now = ((p.state, {name: p.problem[name] for name in left}) for p in (start, self.points["start"]))
+            if place := difference(then, now):  # in the state at t = 0, or in what the steps have left alone
+                raise ValueError(f"it started from another {place}")
             if first:
                 self._check_step("first", start, first, version)
                 self._check_step("last", previous, here, version)
@@ -150,15 +151,6 @@ class Checkpoint:
                 raise ValueError(f"its {name} is {then}, now it is {now}")
         with torch.serialization.safe_globals([*NUMPY, *self.classes]):  # a file can make nothing else
             return torch.load(io.BytesIO(content), weights_only=True), saved["torch"]
-
-    def _check_start(self, start: Point, here: Point) -> None:
-        """Compare the state at t = 0, and what the steps since then have left alone in the problem."""
-        now = self.points["start"]
-        if place := difference(start.state, now.state):
-            raise ValueError(f"it started from another {place}")
-        for name, value in start.problem.items():
-            if not difference(value, here.problem[name]) and difference(value, now.problem[name]):
-                raise ValueError(f"its problem had another {name}")
 
     def _check_step(self, step: str, before: Point, after: Point, version: str) -> None:
         """Take a step again, and compare the bits."""

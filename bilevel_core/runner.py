@@ -1,35 +1,31 @@
 """Run a method under a budget, and keep what happened."""
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from tqdm.auto import tqdm
 
+from bilevel_core import refitting
 from bilevel_core.checkpoint import Checkpoint
 from bilevel_core.checks import COUNT, POSITIVE
 from bilevel_core.counting import Calls, counting
 from bilevel_core.diagnosis import diagnose
 from bilevel_core.problem import BilevelProblem, full_samples
-from bilevel_core.refitting import Refit
-from bilevel_core.refitting import refit as refit_at
 from bilevel_core.solvers.base import Solver, State
 from bilevel_core.stepsizes import suggest
 
 Row = dict[str, float]
 Callback = Callable[[State, Row], object]
-SAVED = (  # what a checkpoint has of a run, besides the points that prove it
-    "_best_row", "_best_state", "_cpu_seconds", "_wall_seconds", "_rows", "norms", "columns", "nonfinite",
-)  # fmt: skip
+# What a checkpoint has of a run, besides the points that prove it
+SAVED = "_best_row", "_best_state", "_cpu_seconds", "_wall_seconds", "_rows", "norms", "columns", "nonfinite"
 UNITS = "steps", "seconds", "gradients"
 Method = Solver[Any] | type[Solver[Any]] | str  # with options, or without: then `suggest` finds them
 
@@ -93,7 +89,7 @@ class Result:
         self.norms: list[tuple[float, ...]] = []
         self.columns: list[str] = []
         self.nonfinite = ""
-        self.refit: Refit | None = None
+        self.refit: refitting.Refit | None = None
         self._rows: list[Row] = []
         self._calls, self._cpu_seconds, self._wall_seconds = Calls(), 0.0, 0.0
         self._best_row, self._is_interrupted, self._is_called_off = 0, False, False
@@ -220,7 +216,7 @@ def run(
     callback: Callback | None = None,
     refit: bool = False,
     progress: bool = True,
-    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint: str | Path | None = None,
 ) -> Result:
     """Run `solver` (by name or class: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU
     time, or `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
@@ -261,7 +257,7 @@ def run(
     if not result._rows or result._rows[-1]["step"] < result.state.t:
         result._add_row()
     if refit:
-        result.refit = refit_at(problem, (result.best or [result.state])[0].x, seed)
+        result.refit = refitting.refit(problem, (result.best or [result.state])[0].x, seed)
     if progress and result.warnings:
         print(*result.warnings, sep="\n", file=sys.stderr)
     return result
@@ -294,4 +290,4 @@ def _numbers(source: str, given: Any, taken: Row) -> Row:
     if not isinstance(given, Mapping) or {*given} & {*taken}:
         raise ValueError(f"{source} must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
     plain = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}
-    return {name: int(value) if isinstance(value, Integral) else float(value) for name, value in plain.items()}
+    return {name: int(value) if isinstance(value, int) else float(value) for name, value in plain.items()}

@@ -248,7 +248,7 @@ FOREIGN = {
     "a keyword default": ({"problem": typed(TOY)}, {"problem": typed(TOY.replace("power=2", "power=4"))}, STEP),
     "a global": ({"problem": typed(TOY)}, {"problem": typed(TOY.replace('"c": 1.0', '"c": 0.5'))}, STEP),
     "a slot": ({"problem": with_slot(1.0)}, {"problem": with_slot(0.5)}, STEP),
-    "a buffer": ({"problem": Buffered(1.0)}, {"problem": Buffered(2.0)}, "its problem had another scale"),
+    "a buffer": ({"problem": Buffered(1.0)}, {"problem": Buffered(2.0)}, "it started from another scale"),
 }  # fmt: skip
 
 
