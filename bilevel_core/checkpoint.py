@@ -1,9 +1,8 @@
 """A run on disk, in one file that knows its run by what it computes.
 
-The file has the states before and after the first step, and before and after the last step that was saved. A resume
-takes both steps again, and must get the same bits: other code, data, closures, buffers, seeds or options are refused
-without reading any source. Not seen is what neither step computes: `evaluate`, examples that neither step draws, and
-what a function as an option will be later.
+The file has the states before and after the first step and the last step saved. A resume takes both steps again, and
+must get the same bits: other code, data, closures, buffers, seeds or options are refused without reading any source.
+Not seen is what neither step computes: `evaluate`, examples not drawn, and what a function as an option is later.
 """
 
 import copy
@@ -107,8 +106,7 @@ class Checkpoint:
             if place := difference(self.latest, self._read(file)[0]):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
-            allowed = "tensors, arrays, numbers, strings, lists, tuples, dicts, and what the first state is made of"
-            raise ValueError(f"{self.path} cannot hold this run, only {allowed}") from error
+            raise ValueError(f"{self.path} cannot hold this run, only nests of tensors and numbers") from error
         write_atomically(self.path, file)
         self.latest, now = None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
@@ -157,7 +155,7 @@ class Checkpoint:
         self.problem.load_state_dict(before.problem)
         again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
         if place := difference(after, again):
-            cause = f"other code or data, another torch (it was {version}), or steps that do not repeat"
+            cause = f"other code, data or torch (it was {version}), or steps that do not repeat"
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
 

@@ -228,9 +228,8 @@ def run(
     returning True. The state is kept where the column `best` is smallest ("-test_accuracy": largest). `refit` solves
     the lower level at the last x (or the best) from a cold start. What looks wrong is told below the bar.
 
-    With `checkpoint`, the run is saved in that file at rows a second apart and at its end, and resumed from there, bit
-    for bit, if it is this very run: `bilevel_core.checkpoint` says how that is known. A problem that changes as it is
-    used needs `state_dict`.
+    With `checkpoint`, the run is saved there, at rows a second apart and at its end, and resumed bit for bit if it is
+    this very run (as `bilevel_core.checkpoint` finds out); a problem that changes as it is used needs `state_dict`.
     """
     budget = Budget(steps, seconds, every, rows, gradients, prices)
     solver = _with_options(problem, solver, seed, progress)
@@ -247,10 +246,8 @@ def run(
         shown = {"desc": type(solver).__name__, "disable": not progress, "initial": result._spent()}
         try:
             with tqdm(total=total, bar_format=shape, **shown) as bar:
-                if not result._rows:
-                    result._record(bar, callback)
                 while not result.stop:
-                    if result._step(bar):
+                    if not result._rows or result._step(bar):
                         result._record(bar, callback)
         except KeyboardInterrupt:
             result._is_interrupted = True
