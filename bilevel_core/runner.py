@@ -1,6 +1,7 @@
 """Run a method under a budget, and keep what happened."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -216,7 +217,7 @@ def run(
     callback: Callback | None = None,
     refit: bool = False,
     progress: bool = True,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Run `solver` (by name or class: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU
     time, or `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
