@@ -168,15 +168,33 @@ class Modules(BilevelProblem):
     def _check_loss(self, level: str, loss: Loss, batch: Tensor) -> None:
         """Raise ValueError unless a loss is a mean, and a function of x, y and the batch alone."""
         x, y = (part.weights.clone().requires_grad_() for part in (self.outer, self.inner))
-        before, recomputed = copy.deepcopy(self._hidden()), list[str]()
-        with torch.enable_grad(), warnings.catch_warnings():
+        names = {layer: f"{name} ({type(layer).__name__})" for name, layer in self._both().named_modules()}
+        before, buffers = torch.get_rng_state(), copy.deepcopy(dict(self._both().named_buffers()))
+        done: list[
+            tuple[str, bool]
+        ] = []  # the layers, in the order in which they end, and whether any has drawn by then
+
+        def note(layer: nn.Module, *_: Any) -> None:
+            done.append((names.get(layer, "the loss"), not torch.equal(before, torch.get_rng_state())))
+
+        with torch.enable_grad(), warnings.catch_warnings(), register_module_forward_hook(note):
             warnings.filterwarnings("error", "Using a target size")  # (n, 1) and (n,) would become (n, n)
-            value = check_scalar(level, loss(x, y, batch), graph=True)
-            with register_module_forward_hook(lambda layer, *_: recomputed.append(type(layer).__name__)):
+            try:
+                value = check_scalar(level, loss(x, y, batch), graph=True)
+                forward = len(done)
                 torch.autograd.grad(value, (x, y), allow_unused=True)
-        if changed := [name for name, now in self._hidden().items() if not torch.equal(now, before[name])]:
+            except Exception as error:
+                after = f"after {done[-1][0]}" if done else "at once"
+                raise ValueError(f"the {level} loss fails on a batch of {level}_data, {after}: {error}") from error
+        random = [name for name, has_drawn in done if has_drawn]
+        random += ["the loss"] * (not torch.equal(before, torch.get_rng_state()))
+        changed = [name for name, now in self._both().named_buffers() if not torch.equal(now, buffers[name])]
+        if random or changed:
             cure = "must be a function of the weights and the batch: call .eval() on the layer, or use another one"
-            raise ValueError(f"{changed[0]} is random or remembers earlier batches, but the {level} loss {cure}")
+            raise ValueError(
+                f"{[*random, *changed][0]} is random or remembers earlier batches, but the {level} loss {cure}"
+            )
+        recomputed = [name for name, _ in done[forward:]]
         if recomputed:
             what = f"{recomputed[0]} is computed again in the backward pass of the {level} loss, as in checkpoint"
             raise ValueError(f"{what}, without x and y in it; write a BilevelProblem that hands it the weights")
@@ -188,10 +206,8 @@ class Modules(BilevelProblem):
             what = f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples"
             raise ValueError(f"{what} does, but it must be their mean (reduction='mean' in the losses of torch)")
 
-    def _hidden(self) -> dict[str, Tensor]:
-        """What a loss could change, besides what it is given."""
-        modules = nn.ModuleDict({"outer": self.outer.module, "inner": self.inner.module})
-        return {**dict(modules.named_buffers()), "a layer (dropout?) or the loss itself": torch.get_rng_state()}
+    def _both(self) -> nn.Module:
+        return nn.ModuleDict({"outer": self.outer.module, "inner": self.inner.module})
 
 
 from_modules = Modules

@@ -156,6 +156,8 @@ class Result:
         bar.set_postfix({name: f"{row[name]:.4g}" for name in self.columns[:1]})
         if self.goal:
             name = self.goal.removeprefix("-")
+            if name not in row:
+                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {self.goal!r}")
             sign, best = 1 if name == self.goal else -1, self._rows[self._best_row][name]
             if sign * row[name] < sign * best or math.isnan(best):
                 self._best_row, self._best_state = len(self._rows) - 1, self.state
@@ -275,8 +277,10 @@ def run_seeds(problem: BilevelProblem, solver: Method, seeds: Sequence[int], **o
 
 def _with_options(problem: BilevelProblem, solver: Method, seed: int, progress: bool) -> Solver[Any]:
     """The method itself; of a name or a class, with the options that `suggest` finds."""
-    if not isinstance(solver, str | type):
+    if isinstance(solver, Solver):
         return solver
+    if not isinstance(solver, str | type):
+        raise ValueError(f"solver must be a Solver, a class of such or a name, got {solver!r}")
     suggestion = suggest(problem, solver, seed)
     if progress:
         print(suggestion.line, file=sys.stderr)
