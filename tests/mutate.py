@@ -1,19 +1,24 @@
 """make mutate: change one thing at a time in the code, and see whether a test fails.
 
 A mutant is a module in which one comparison, operator, number, condition or statement is another one. It is killed if a
-test fails (or runs out of time). A survivor is either a gap in the tests or changes nothing that a user could see: then
-`survivors.csv` says why. The command fails where a survivor has no reason, or fewer than 95 % of the core are killed.
+test fails or runs out of time: any test of the theory, a fast one of the core. A survivor is either a gap in the tests
+or changes nothing that a user could see: then `survivors.csv` says why. The command fails where a survivor has no
+reason, or fewer than 95 % are killed.
 
     python tests/mutate.py [--only FILE] [--jobs N]
 """
 
 import argparse
 import ast
+import contextlib
 import copy
 import csv
+import gc
+import itertools
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -42,70 +47,70 @@ class Mutant(NamedTuple):
     source: str
 
 
-def changes(node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in the place of a node."""
+def changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """(part of the node, what may stand in its place)."""
     new = copy.deepcopy(node)
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHER:
-        new.ops[0] = OTHER[type(node.ops[0])]()
-        yield new
+    if isinstance(node, ast.Compare):
+        for index, op in enumerate(node.ops):
+            new.ops[index] = OTHER[type(op)]()
+            yield node, f"({ast.unparse(new)})"
+            new.ops[index] = op
     elif isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in OTHER:
         new.op = OTHER[type(node.op)]()
-        yield new
+        yield node, ast.unparse(new) if isinstance(node, ast.stmt) else f"({ast.unparse(new)})"
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-        yield new.operand
+        yield node, f"({ast.unparse(node.operand)})"
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-        new.value = not node.value if isinstance(node.value, bool) else 2 * node.value + (node.value in (0, 1))
-        yield new
+        yield node, repr(not node.value if isinstance(node.value, bool) else 2 * node.value + (node.value in (0, 1)))
     elif isinstance(node, ast.If | ast.IfExp):
-        new.test = ast.UnaryOp(ast.Not(), new.test)
-        yield new
+        yield node.test, f"(not ({ast.unparse(node.test)}))"
     elif isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-        yield ast.Pass()
+        yield node, f"pass  # {ast.unparse(node)}"
 
 
-def places(tree: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str, int | None, ast.AST, str]]:
-    """Every (parent, field, index, node, function) whose node computes something; annotations and messages do not."""
+def places(tree: ast.AST, function: str = "") -> Iterator[tuple[ast.AST, str]]:
+    """Every (node, function) that computes something; annotations and messages do not."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
         if isinstance(tree, ast.keyword) and tree.arg == "strict":  # a zip of equal lengths
             continue
-        for index, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
+        for node in value if isinstance(value, list) else [value]:
             if not isinstance(node, ast.AST) or isinstance(node, ast.JoinedStr):
                 continue
-            inside = (
-                f"{function}.{node.name}".strip(".") if hasattr(node, "name") and hasattr(node, "body") else function
-            )
-            yield tree, field, index, node, inside
+            named = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            inside = f"{function}.{node.name}".strip(".") if named else function
+            yield node, inside
             if not isinstance(node, ast.Raise):
                 yield from places(node, inside)
 
 
 def mutants(file: str) -> Iterator[Mutant]:
-    tree = ast.parse((ROOT / file).read_text())
-    for parent, field, index, node, function in list(places(tree)):
-        for new in changes(node):
-            if index is None:
-                setattr(parent, field, new)
-            else:
-                getattr(parent, field)[index] = new
-            lines = [ast.unparse(ast.fix_missing_locations(copy.deepcopy(each))).split("\n")[0] for each in (node, new)]
-            yield Mutant(file, function, " -> ".join(lines), ast.unparse(ast.fix_missing_locations(tree)))
-            if index is None:
-                setattr(parent, field, node)
-            else:
-                getattr(parent, field)[index] = node
+    source = (ROOT / file).read_bytes()
+    starts = [0, *itertools.accumulate(map(len, source.splitlines(keepends=True)))]
+    for node, function in places(ast.parse(source)):
+        for part, text in changes(node):
+            start, end = starts[part.lineno - 1] + part.col_offset, starts[part.end_lineno - 1] + part.end_col_offset
+            changed = (source[:start] + text.encode() + source[end:]).decode()
+            yield Mutant(file, function, changed.splitlines()[part.lineno - 1].strip(), changed)
 
 
-def tests_of(file: str) -> list[list[str]]:
-    """The tests to ask, the nearest first: those that mirror the file, then all fast ones of its folder."""
-    folder = "tests/theory" if file.startswith(THEORY) else "tests/core"
-    names = [Path(file).stem] + (["solvers"] if "solvers/" in file else [])
-    near = [path for name in names if (ROOT / (path := f"{folder}/test_{name}.py")).exists()]
-    return [part for part in (near, [folder]) if part]
+class KillersFirst:
+    """For pytest: the tests that killed a mutant lately come first."""
+
+    def __init__(self, killers: str) -> None:
+        self.killers = Path(killers)
+
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        when = {test: number for number, test in enumerate(self.killers.read_text().splitlines(), 1)}
+        items.sort(key=lambda item: -when.get(item.nodeid, 0))
+
+    def pytest_runtest_logreport(self, report) -> None:
+        if report.failed:
+            self.killers.write_text(f"{self.killers.read_text()}{report.nodeid}\n")
 
 
-def run_tests(mutant: Mutant) -> int:
+def run_tests(mutant: Mutant, killers: str) -> int:
     """The exit code of the tests on a mutant, in a process of its own that has not yet imported the code."""
     import pytest
 
@@ -114,35 +119,43 @@ def run_tests(mutant: Mutant) -> int:
         compile(mutant.source, target, "exec") if self.path == target else get_code(self, name)
     )
     signal.alarm(SECONDS_A_MUTANT)  # ends the process
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    options = ["-x", "-q", "-m", "not slow and not browser", "-p", "no:nbval", "-p", "no:cacheprovider"]
-    return next((code for part in tests_of(mutant.file) if (code := pytest.main([*options, *part]))), 0)
+    folder, kinds = ("tests/theory", ("not slow", "slow")) if THEORY in mutant.file else ("tests/core", ("not slow",))
+    options = ["-x", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider", folder]
+    codes = (pytest.main([*options, "-m", kind], plugins=[KillersFirst(killers)]) for kind in kinds)
+    return next((code for code in codes if code), 0)
 
 
-def survivors(waiting: list[Mutant], jobs: int) -> list[Mutant]:
+def survivors(waiting: list[Mutant], jobs: int) -> Iterator[Mutant]:
     """Those on which all tests pass. Each is tried in a fork of this process, which has torch imported already."""
     import pandas  # noqa: F401
-    import pytest  # noqa: F401
+    import pytest
     import torch  # noqa: F401
 
-    running, alive, waiting = dict[int, Mutant](), list[Mutant](), waiting[::-1]
-    while waiting or running:
-        if waiting and len(running) < jobs:
-            mutant = waiting.pop()
-            if (pid := os.fork()) == 0:
-                code = 1
-                try:
-                    code = run_tests(mutant)
-                finally:
-                    os._exit(code)
-            running[pid] = mutant
-            continue
-        pid, status = os.wait()
-        mutant = running.pop(pid)
-        if status == 0:
-            alive.append(mutant)
-            print(f"survived: {mutant.file}, {mutant.function}: {mutant.change}", flush=True)
-    return alive
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        pytest.main(["--markers", "-p", "no:nbval"])  # imports conftest.py and all plugins
+    from hypothesis import Phase, settings
+
+    settings.register_profile("mutants", settings.default, phases=[Phase.generate], report_multiple_bugs=False)
+    settings.load_profile("mutants")  # looks for no smaller example
+    gc.freeze()  # or each fork would look through all of torch for garbage
+    running, waiting = dict[int, Mutant](), waiting[::-1]
+    with tempfile.NamedTemporaryFile() as killers:
+        while waiting or running:
+            if waiting and len(running) < jobs:
+                mutant = waiting.pop()
+                if (pid := os.fork()) == 0:
+                    code = 1
+                    try:
+                        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+                        code = run_tests(mutant, killers.name)
+                    finally:
+                        os._exit(code)
+                running[pid] = mutant
+                continue
+            pid, status = os.wait()
+            mutant = running.pop(pid)
+            if status == 0:
+                yield mutant
 
 
 def main() -> int:
@@ -151,21 +164,25 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     os.chdir(ROOT)
-    theory = [f"{THEORY}{path.name}" for path in sorted((ROOT / THEORY).glob("*.py")) if path.name != "__init__.py"]
+    theory = [f"{THEORY}{path.name}" for path in sorted((ROOT / THEORY).glob("*.py"))]
     files = given.only or [*(f"{CORE}{name}" for name in NAMES), *theory]
-    made = {file: list(mutants(file)) for file in files}
-    unchanged = [Mutant(file, "", "nothing", (ROOT / file).read_text()) for file in files]
-    if len(survivors(unchanged, given.jobs)) < len(files):
+    unchanged = {file.startswith(THEORY): Mutant(file, "", "", (ROOT / file).read_text()) for file in files}
+    if len(list(survivors(list(unchanged.values()), given.jobs))) < len(unchanged):
         raise SystemExit("tests fail on the code as it is: mend that first")
-    alive = survivors([mutant for each in made.values() for mutant in each], given.jobs)
-    known = {tuple(row[:3]) for row in csv.reader(REASONS.read_text().splitlines())} if REASONS.exists() else set()
-    for file, each in made.items():
-        print(f"{file}: {len(each) - sum(m.file == file for m in alive)} of {len(each)} killed")
-    core = sum(len(each) for file, each in made.items() if file.startswith(CORE))
-    share = 1 - sum(mutant.file.startswith(CORE) for mutant in alive) / max(core, 1)
-    unexplained = [mutant[:3] for mutant in alive if mutant[:3] not in known]
-    print(f"core: {share:.1%} killed; survivors without a reason in {REASONS.name}: {len(unexplained)}")
-    return int(share < LEAST_KILLED or bool(unexplained))
+    made = [mutant for file in files for mutant in mutants(file)]
+    reasons = {tuple(row[:3]): row[3] for row in csv.reader(REASONS.read_text().splitlines()) if row[0] in files}
+    alive, failed = list[Mutant](), False
+    for mutant in survivors(made, given.jobs):
+        alive.append(mutant)
+        failed |= mutant[:3] not in reasons
+        print("survived:", ", ".join(mutant[:3]), f"({reasons.get(mutant[:3], 'NO REASON')})", flush=True)
+    for part in (*files, CORE, THEORY):
+        if count := sum(mutant.file.startswith(part) for mutant in made):
+            share = 1 - sum(mutant.file.startswith(part) for mutant in alive) / count
+            failed |= part in (CORE, THEORY) and share < LEAST_KILLED
+            print(f"{part}: {share:.1%} of {count} killed")
+    print("reasons for what did not survive:", *(reasons.keys() - {mutant[:3] for mutant in alive}), sep="\n")
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,10 @@ from bilevel_book.theory.statements import Point, Step, take_step
 from bilevel_core.directions import Directions, project
 
 
+def number(value: float) -> torch.Tensor:
+    return torch.tensor([value], dtype=torch.float64)
+
+
 def powers(low: float, high: float) -> st.SearchStrategy[float]:
     """10 to a power between low and high."""
     return st.floats(low, high).map(lambda exponent: 10**exponent)
@@ -68,3 +72,9 @@ def steps(draw) -> tuple[LogCoshFamily, Step]:
         beta=draw(fraction) / (k.mu + k.L),
         lam=draw(fraction) / (k.mu + k.L),
     )
+
+
+def rounding(problem: LogCoshFamily, at: Point, delta: float) -> float:
+    """How large the rounding error of a central difference may be: eps times the gradients, over delta."""
+    size = sum(z.norm().item() for z in at) + delta * at.v.norm().item() + 5
+    return 8 * torch.finfo(at.v.dtype).eps * problem.constants.L * size / delta

@@ -1,6 +1,7 @@
 """The bookkeeping of Theorems 1 and 2: the seven coefficients of the potential, printed and corrected (T15)."""
 
 import dataclasses
+import itertools
 from collections import Counter
 from math import exp, isclose, log, log1p, tanh
 
@@ -65,27 +66,90 @@ def test_no_coefficient_is_positive_with_the_corrected_constants_and_any_larger_
     assert max(balances(p, c, t).values()) < ROUNDING
 
 
+def shares(p, free):
+    """What each maximum gives a part of V at most, and what holds it at least, as w grows."""
+    B, C, per = (1 + free) * p.Lam**2, p.C_gxy, 1 / p.L_mu**2
+    step = B / (p.L_mu * (p.mu + p.L))
+    return {
+        H: {"Phi": -1 / 2, "K_1": 1 / 32, "K_2": 1 / 32, "cbar_f": 1 / 16, "cbar_g": 1 / 16},
+        Y: {"Phi": 2 * B, "K_1": -2 * B},
+        V: {"Phi": 2 * C, "K_2": -4 * C, "cbar_f": C, "cbar_R": C},
+        STEP: {"K_1": -8 * step, "K_2": step, "cbar_f": step, "cbar_g": step},
+        E_F: {"Phi": 1, "cbar_f": -2},
+        E_G: {"K_1": 8 * B * per, "cbar_g": -22 * B * per},
+        E_R: {"K_2": 16 * C * per, "cbar_f": C * per / 4, "cbar_R": -48 * C * per},
+    }
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_each_part_takes_its_share_on_some_problem_and_never_more(free, family):
+    constants = [dataclasses.replace(corrected(p, METHODS[free]), w=1e60) for p in family]
+    tables = [(contributions(p, c), shares(p, free)) for p, c in zip(family, constants, strict=True)]
+    for quantity, parts in tables[0][1].items():
+        for part, share in parts.items():
+            used = [table[quantity][part] / most[quantity][part] for table, most in tables]
+            assert (max if share > 0 else min)(used) == pytest.approx(1, rel=0.01), (quantity, part)
+
+
+def test_momentum_forgets_at_least_one_over_3_L_f():
+    p = ProblemConstants(mu=2.0, L=3.0, L_gyy=0.3, L_gxy=0.7, C_gxy=4e-4, L_fx=0.02, L_fy=0.005, C_fy=0.01)
+    for make, free in itertools.product((corrected, printed), (False, True)):
+        c, twice, small = make(p, METHODS[free]), 1 + free * (make is printed), 1 / (3 * p.L_f)
+        B, in_g, in_R = (p.B_printed, 17, 16) if make is printed else ((1 + free) * p.Lam**2, 11, 24)
+        assert c.c_f == pytest.approx(twice * (small + c.cbar_f))
+        assert c.c_g == pytest.approx(small + 32 * 9 * c.c_beta**2 + in_g * B / p.L_mu**2 * c.cbar_g)
+        moves = twice * 48 * 9 * c.c_lam**2
+        assert c.c_R == pytest.approx(twice * (small + moves + in_R * p.C_gxy / p.L_mu**2 * c.cbar_R))
+        assert (c.cbar_f, c.cbar_g) == pytest.approx((96 * p.L_F2, 256 * 9))  # the first terms of the maxima ...
+    assert printed(p).w == 2
+    steep = dataclasses.replace(p, L_gyy=0.01, L_gxy=0.01, C_gxy=0.16, L_fx=1.0, L_fy=0.01)
+    q = 512 * steep.L_y**2 * 5 / p.L_mu
+    assert printed(steep).cbar_f == pytest.approx(48 * steep.L_f**2 * q)  # ... and others that are seldom the largest
+    flat = dataclasses.replace(p, L=2.0, L_gxy=0.0, L_fy=1e-6, C_fy=1e-6)
+    assert printed(flat, "FdeHBO").cbar_R == pytest.approx(2 * 768 * flat.M)
+
+
 @pytest.mark.parametrize(
-    ("name", "factor", "suffers"),
-    [("K_1", 0.5, Y), ("K_2", 0.5, V), ("c_f", 0.4, E_F), ("c_R", 0.4, E_R), ("c_g", 0.001, E_G)],
+    ("name", "change"),
+    [
+        ("2 <= w", {}),
+        ("alpha <= 1/(3 L_f)", {}),
+        ("beta <= 1/(mu + L)", {"c_beta": 100.0}),
+        ("lam <= 1/(mu + L)", {"c_lam": 100.0}),
+        *(("eta <= 1", {name: 1e4}) for name in ("c_f", "c_g", "c_R")),
+    ],
 )
-def test_corrected_constants_have_little_to_spare(name, factor, suffers):
+def test_smallest_w_meets_one_condition_with_equality(name, change):
+    p = ProblemConstants(L_fx=0.1, L_fy=0.1, C_fy=1e-6) if name == "2 <= w" else ProblemConstants()
+    c = dataclasses.replace(corrected(p), **dict.fromkeys(("c_beta", "c_lam", "c_f", "c_g", "c_R", "w"), 0.0))
+    found = conditions(p, large_enough(p, dataclasses.replace(c, **change)))
+    assert found[name] == max(found.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("t", [0, 1, 5])
+def test_coefficients_of_the_errors_are_those_of_their_recursions(t):
     p = ProblemConstants()
-    c = corrected(p)
-    spoiled = dataclasses.replace(c, **{name: factor * getattr(c, name)})
-    assert balances(p, spoiled)[suffers] > 0.01
-    assert max(abs(balances(p, c)[quantity]) for quantity in (Y, V)) < ROUNDING  # for these nothing is spared
+    c = dataclasses.replace(corrected(p), c_beta=0.1, c_lam=0.2, c_f=0.3, c_g=0.4, c_R=0.5, w=10.0)
+    now, before, table = c.alpha(t), c.alpha(max(t - 1, 0)), contributions(p, c, t)
+    for name, eta, rise in (("f", 0.3, 0.0), ("g", 0.4, 32 * p.L**2 * 0.1**2), ("R", 0.5, 48 * p.L**2 * 0.2**2)):
+        kept = (1 - eta * now**2) ** 2 * (1 + rise * now**2)
+        found = table[f"|e^{name}|^2"][f"cbar_{name}"] * getattr(c, f"cbar_{name}")
+        assert found == pytest.approx((kept / now - 1 / before) / now)
+    for default in (contributions, coefficients, balances):
+        assert default(p, c) == default(p, c, 1000)
 
 
-@given(constants_of_problems(), st.sampled_from(METHODS))
-@settings(max_examples=200)
-def test_coefficient_of_v_is_positive_and_at_most_2C_for_the_printed_constants(p, method):
-    found = coefficients(p, large_enough(p, printed(p, method)))[V] / p.C_gxy
-    assert -1e-13 < found < 2 + 1e-9
-    parts = contributions(p, large_enough(p, printed(p, method)))[V]
-    assert isclose(parts["Phi"], -parts["K_2"], rel_tol=1e-12)  # K_2 pays for Phi, and nothing is left ...
-    assert parts["cbar_f"] > 0  # ... for these two
-    assert parts["cbar_R"] > 0
+def test_constants_that_mean_nothing_are_refused():
+    p = ProblemConstants()
+    for wrong in ({"mu": 0.0}, {"mu": 3.0}, {"L_fx": -1.0}):
+        with pytest.raises(ValueError, match=r"need 0 < mu <= L|cannot be negative"):
+            dataclasses.replace(p, **wrong)
+    for options in ({"beta": 0.9}, {"lam": 0.9}, {"method": "SOBA"}):
+        with pytest.raises(ValueError, match=r"at least 1|FMBO or FdeHBO"):
+            printed(p, **options)
+    for zero, make in itertools.product(("C_gxy", "L_fy"), (corrected, printed)):
+        with pytest.raises(ValueError, match="C_gxy > 0 and L_fy > 0"):
+            make(dataclasses.replace(p, **{zero: 0.0}))
 
 
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
@@ -94,11 +158,7 @@ def test_coefficient_of_v_is_positive_and_at_most_2C_for_the_printed_constants(p
 def test_coefficient_of_v_is_exactly_2C_for_every_large_printed_c_lam(p, method):
     # As printed, c_lam has a lower bound only. Once the maxima in cbar_f and cbar_R are their c_lam terms, it is 2 C.
     c = large_enough(p, printed(p, method, lam=1e9))
-    parts = contributions(p, c)[V]
-    C = p.C_gxy
-    for part, value in (("Phi", 2 * C), ("K_2", -2 * C), ("cbar_f", C), ("cbar_R", C)):
-        assert isclose(parts[part], value, rel_tol=1e-9)
-    assert isclose(coefficients(p, c)[V], 2 * C, rel_tol=1e-9)
+    assert isclose(coefficients(p, c)[V], 2 * p.C_gxy, rel_tol=1e-9)
 
 
 def test_how_often_printed_constants_fail_on_a_family(family):
@@ -107,17 +167,10 @@ def test_how_often_printed_constants_fail_on_a_family(family):
         unmet.update(name for name, value in conditions(p, printed(p)).items() if value > 1 + 1e-9)
         c = large_enough(p, printed(p))  # give the missing conditions for free
         fails.update(name for name, value in balances(p, c).items() if value > ROUNDING)
-        hidden += balances(p, c, y_price=printed_y_price(p))[Y] > ROUNDING
+        hidden += balances(p, c, y_price=printed_y_price(p))[Y] > ROUNDING  # with the printed function-value lemma
         assert max(balances(p, corrected(p)).values()) < ROUNDING
-    share = {name: count / len(family) for name, count in (fails + unmet).items()}
-    assert fails[V] == len(family)
-    assert hidden / len(family) == pytest.approx(0.50, abs=0.04)  # with the printed function-value lemma
-    assert share[Y] == pytest.approx(0.81, abs=0.04)  # with the true one
-    assert share[STEP] == pytest.approx(0.32, abs=0.04)
-    assert share[E_G] == pytest.approx(0.17, abs=0.04)
-    assert share["eta <= 1"] == pytest.approx(0.90, abs=0.03)
-    assert share["lam <= 1/(mu + L)"] == pytest.approx(0.55, abs=0.04)
-    assert fails[H] == fails[E_F] == fails[E_R] == 0
+    assert (fails, hidden) == ({V: 2000, Y: 1642, STEP: 657, E_G: 345}, 1026)
+    assert [unmet[name] for name in conditions(p, c)] == [0, 76, 74, 1097, 1784]
 
 
 def test_printed_bound_on_lam_is_a_curvature_and_allows_a_step_that_diverges():
@@ -128,13 +181,6 @@ def test_printed_bound_on_lam_is_a_curvature_and_allows_a_step_that_diverges():
     assert isclose((1 - lam * p.mu) ** 2, 9801, rel_tol=1e-6)  # what one step does to |v - v*|^2 when mu = L
     c = corrected(p)
     assert c.c_lam * c.alpha(0) * (p.mu + p.L) <= 1
-
-
-def test_printed_w_lets_eta_exceed_1():
-    p = ProblemConstants()
-    assert conditions(p, printed(p))["eta <= 1"] > 4e4
-    assert conditions(p, printed(p))["lam <= 1/(mu + L)"] == pytest.approx(4, rel=1e-6)
-    assert conditions(p, large_enough(p, printed(p)))["eta <= 1"] <= 1 + 1e-12
 
 
 # The counterexample to lm:mergeV: g = y^2/2 - 20 x y, f = log cosh y, no noise, so all errors e are 0 for ever.
@@ -181,6 +227,7 @@ def test_potential_with_corrected_constants_falls_as_claimed_in_the_same_example
 def test_for_unit_constants_the_theorem_says_nothing_before_1e20_steps():
     p = ProblemConstants()
     c = corrected(p)
+    assert c.y_price == 32
     assert c.w == pytest.approx(1.6e15, rel=0.03)
     assert bound(p, c, 1e20) > 1
     assert bound(p, c, 1e23) < 1
@@ -194,16 +241,12 @@ def test_bound_adds_twice_the_gap_and_12_squares_of_the_bias():
     assert bound(p, c, T, gap=3e9) - bound(p, c, T, gap=1e9) == pytest.approx(4e9 * (c.w + T) ** (1 / 3) / T, rel=1e-6)
     assert bound(p, c, T, delta=delta) - bound(p, c, T) == pytest.approx(12 * p.bias(delta) ** 2)
     assert c.y_price == 2 * corrected(p, "FMBO").y_price == 4 * p.Lam**2
+    c = dataclasses.replace(c, c_f=4, cbar_f=4, c_g=3, cbar_g=4.5, c_R=5, cbar_R=10, w=2)
+    assert bound(p, c, 6) == pytest.approx(8 ** (1 / 3) / 6 * (2 + (16 + 8 + 20) * log(7)))
 
 
-@given(constants_of_problems())
-def test_lipschitz_constant_of_the_surrogate_covers_both_of_its_parts(p):
-    assert (p.L_fx + p.L_gxy * p.r_v) * (1 - 1e-12) <= p.L_F
-    assert pytest.approx(2 * p.L_gxy * p.r_v) == dataclasses.replace(p, L_fx=p.L_gxy * p.r_v).L_F
-
-
-@pytest.mark.slow
 @given(steps(), powers(-1, 1))
+@settings(max_examples=10)
 def test_contributions_are_the_terms_of_the_lemmas(step, weight):
     """At eta = 0, for a step of the same sizes: Phi and the three errors exactly, y and v at most."""
     problem, (at, _, h, *sizes) = step

@@ -8,22 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
-from bilevel_book.theory.examples import Kink, gentle_tilt, spring
+from bilevel_book.theory.examples import Kink, gentle_tilt, small_slope, spring
 from bilevel_book.theory.families import LogCoshFamily, normal, spd
-from bilevel_book.theory.statements import Point
+from bilevel_book.theory.statements import Check, Point
 from bilevel_core import hypergradient
 from bilevel_core.directions import Directions, exact, finite_difference
 from bilevel_core.problem import Samples
-from theory.instances import instances, powers, steps
-
-
-def number(value):
-    return torch.tensor([value], dtype=torch.float64)
+from theory.instances import instances, number, powers, rounding, steps
 
 
 def sharpness(check):
     """1 if the bound is attained."""
     return check.truth / check.bound
+
+
+def test_check_forgives_rounding_and_no_more():
+    assert Check(1.0, 1.0).holds(0.0, 0.0)
+    assert [Check(1 + 1e-9 * over, 1.0).holds() for over in (1.9, 2.1)] == [True, False]
+    assert [Check(1e-12 * over, 0.0).holds() for over in (0.9, 1.1)] == [True, False]
 
 
 @pytest.mark.parametrize("delta", [None, 0.1])
@@ -104,6 +106,7 @@ def test_v_star_is_lipschitz(instance):
 def test_constants_of_v_star_are_sharp(mu):
     steep = spring(curvature=mu)  # v* = tanh(y) / mu
     assert sharpness(statements.bound_of_v(steep, number(0), number(20))) == pytest.approx(1)
+    assert statements.radius_as_printed(steep, number(0), number(20)).bound == 1 / mu
     near = Point(number(0), number(1e-4), None), Point(number(0), number(-1e-4), None)
     assert sharpness(statements.v_star_moves(steep, *near)) == pytest.approx(1)
     straight = gentle_tilt(bend=1e-3)  # here H moves, not grad_y f
@@ -112,13 +115,22 @@ def test_constants_of_v_star_are_sharp(mu):
     assert sharpness(statements.v_star_moves(straight, *near)) == pytest.approx(1, abs=2e-3)
 
 
+def test_constant_of_the_surrogate_is_sharp_up_to_the_two_that_its_parts_share():
+    """sqrt(2 (a^2 + b^2)) for a + b: here one of the two is 0."""
+    slope, tilt, place = small_slope(), gentle_tilt(), math.atanh(math.sqrt(1 / 3)) / 2
+    near = Point(number(3 + 1e-4), number(0), number(0)), Point(number(3), number(0), number(0))
+    assert sharpness(statements.surrogate_moves(slope, *near)) == pytest.approx(math.sqrt(1 / 2))
+    near = [Point(number(z), number(z), number(tilt.constants.r_v)) for z in (place + 1e-4, place - 1e-4)]
+    assert sharpness(statements.surrogate_moves(tilt, *near)) == pytest.approx(math.sqrt(1 / 2))
+
+
 @pytest.mark.slow
 @pytest.mark.checks("lm:boundofgradf", "contributions:ball")
 @given(instances(), powers(-3, 1))
 def test_surrogate_is_lipschitz_while_v_is_in_the_ball(instance, delta):
     problem, at, other, _ = instance
     assert statements.surrogate_moves(problem, at, other).holds()
-    room = 10 * statements.rounding(problem, at, delta)
+    room = 10 * rounding(problem, at, delta)
     assert statements.surrogate_moves(problem, at, other, delta).holds(slack=room)
 
 
@@ -135,7 +147,7 @@ def test_three_inequalities_hold_with_roots_and_at_v_star(instance):
 def test_constants_of_the_three_inequalities_are_sharp():
     problem = spring(coupling=100.0)
     assert sharpness(statements.surrogate_error(problem, number(0), number(1e-4))) == pytest.approx(1)
-    assert sharpness(statements.y_star_moves(problem, number(0), number(1))) == pytest.approx(1)
+    assert sharpness(statements.y_star_moves(problem, number(0), number(2))) == pytest.approx(1)
     slopes = statements.hypergradient_moves(problem, number(1e-6), number(-1e-6))
     assert sharpness(slopes) == pytest.approx(100 / 101)  # c^2 against c (1 + c)
 
@@ -145,7 +157,7 @@ def test_constants_of_the_three_inequalities_are_sharp():
 @given(instances(), powers(-3, 1))
 def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_derivative(instance, delta):
     problem, at, _, _ = instance
-    room = statements.rounding(problem, at, delta)
+    room = rounding(problem, at, delta)
     for check in (
         statements.hessian_difference,
         statements.jacobian_difference,
@@ -194,20 +206,25 @@ def test_step_on_the_linear_system_contracts(system, fraction):
     assert sharp.bound <= simple.bound * (1 + 1e-9) + 1e-12  # so the factor of the proofs follows from the sharp one
 
 
-@given(systems(), st.floats(0, 1))
-def test_along_the_flattest_direction_the_contraction_is_exact(system, fraction):
-    H, _ = system
-    spectrum, vectors = torch.linalg.eigh(H)
-    check = statements.contraction(H, vectors[:, 0], 2 * fraction / (spectrum[0] + spectrum[-1]).item())
-    assert check.truth == pytest.approx(check.bound, rel=1e-8, abs=1e-12)
-
-
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @given(systems(), powers(-2, 2))
 def test_co_coercivity_and_the_step_it_gives(system, lam):
     H, u = system
     assert statements.cocoercivity(H, u).holds()
     assert statements.contraction_step(H, u, lam).holds()  # for every lam
+
+
+@given(systems(), powers(-2, 2))
+def test_along_the_flattest_and_the_steepest_direction_all_of_these_are_attained(system, lam):
+    H, _ = system
+    spectrum, vectors = torch.linalg.eigh(H)
+    flat, steep, best = 2 * vectors[:, 0], 2 * vectors[:, -1], 2 / (spectrum[0] + spectrum[-1]).item()
+    checks = [statements.contraction(H, flat, lam)]
+    for u in (flat, steep):
+        checks += statements.contraction_simple(H, u, best), statements.contraction_step(H, u, lam)
+        checks += (statements.cocoercivity(H, u),)
+    for check in checks:
+        assert check.truth == pytest.approx(check.bound, rel=1e-8, abs=1e-8)
 
 
 @pytest.mark.slow  # many examples
@@ -232,13 +249,22 @@ def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta,
 
 def test_with_the_best_weights_the_descent_of_y_is_attained():
     """The triangle inequality for three lengths on one line: the old distance, the error, the move of the target."""
-    problem = spring(coupling=0.5)  # mu = 1, L_y = 1/2
+    problem = spring(coupling=1.0, curvature=2.0)  # mu = 2, L_y = 1/2
     at = Point(number(0), number(1), number(0))  # y* = 0
-    h = Directions(y=number(1 - 0.3), v=number(0), x=number(1))  # grad_y g = 1
+    h = Directions(y=number(2 - 0.3), v=number(0), x=number(3))  # grad_y g = 2
     step = statements.take_step(problem, at, h, alpha=0.1, beta=0.2, lam=0.0)
-    distance, error, target = 0.8, 0.2 * 0.3, 0.1 / 2
+    distance, error, target = 0.6, 0.2 * 0.3, 0.1 * 3 / 2
     check = statements.lower_descent(problem, step, gamma=target / (distance + error), delta=error / distance)
     assert check == pytest.approx(((distance + error + target) ** 2,) * 2)
+
+
+def test_with_the_best_weights_the_descent_of_v_is_attained():
+    problem = spring(curvature=0.5)  # v* = 0, d_v = v / 2
+    at, h = Point(number(0), number(0), number(1)), Directions(y=number(0), v=number(0.5 - 0.3), x=number(0))
+    step = statements.take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.2)
+    distance, error = 0.9, 0.2 * 0.3
+    check = statements.helper_descent(problem, step, gamma=1e-12, delta=error / distance)
+    assert check == pytest.approx(((distance + error) ** 2,) * 2)
 
 
 def test_what_the_descent_of_v_charges_for_a_moving_y_is_at_most_twice_too_much():

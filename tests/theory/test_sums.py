@@ -4,7 +4,7 @@ from math import fsum, log, log1p
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 
@@ -14,7 +14,6 @@ def sum_of_powers(w, T, power):
 
 @pytest.mark.checks("th:main", "abstract:rate")
 @given(st.floats(2, 1e4), st.integers(1, 3000))
-@settings(max_examples=60, deadline=None, derandomize=True)
 def test_sum_of_alpha_cubed_is_at_most_a_logarithm(w, T):
     total = sum_of_powers(w, T, -1)
     assert total <= log1p(T / (w - 1))
@@ -23,21 +22,13 @@ def test_sum_of_alpha_cubed_is_at_most_a_logarithm(w, T):
 
 
 @given(st.floats(1, 1e4), st.integers(1, 3000))
-@settings(max_examples=60, deadline=None, derandomize=True)
 def test_sum_of_one_over_alpha_lies_between_two_integrals(w, T):
     total = sum_of_powers(w, T, 1 / 3)
     below = 0.75 * ((w + T - 1) ** (4 / 3) - (w - 1) ** (4 / 3))
     above = 0.75 * ((w + T) ** (4 / 3) - w ** (4 / 3))
     assert below * (1 - 1e-12) <= total <= above * (1 + 1e-12)
-
-
-@given(st.floats(1, 1e4), st.integers(1, 3000))
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_mean_step_is_at_most_three_halves_of_the_last(w, T):
-    # This turns 8 b^2 into the 12 b^2 of the floor.
-    mean, last = sum_of_powers(w, T, -1 / 3) / T, (w + T) ** (-1 / 3)
-    assert mean <= 1.5 * last
-    assert mean > last
+    # The mean step is at most 3/2 of the last one: this turns 8 b^2 into the 12 b^2 of the floor.
+    assert 1 < sum_of_powers(w, T, -1 / 3) / T * (w + T) ** (1 / 3) <= 1.5
 
 
 def test_both_printed_sums_are_false_at_ten_thousand_steps():

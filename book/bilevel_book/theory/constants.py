@@ -111,6 +111,11 @@ class ProblemConstants:
         return self.M / self.mu**2
 
     @property
+    def A_printed(self) -> float:
+        """A with C_fy^2 for C_fy (prop:hessian_free_v, lm:vv_free)."""
+        return dataclasses.replace(self, C_fy=self.C_fy**2).A
+
+    @property
     def B_printed(self) -> float:
         """L_fy^2 + C_fy L_gxy^2 / mu^2, the combination that the printed constants are built with."""
         return self.L_fy**2 + (self.L_gxy * self.r_v) ** 2
@@ -172,7 +177,8 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
         c_lam^2 >= max{1024 C A / L_mu^2, 128 (mu + L) C c_beta^2 / L_mu, 128 C c_beta^2},
         w >= max{c_beta (mu + L), c_lam (mu + L) / (2 mu L)}^3 - 1   (and w >= 2, in the proof).
 
-    In the code q = c_beta^2 L_mu max{L_mu, mu + L} / B.
+    In the code q = c_beta^2 L_mu (mu + L) / B. Terms that are never the largest, as L_mu <= L, are left out: the last
+    one of c_lam, L_mu for mu + L in q, and 3/2 L_mu^2 c_lam^2 in cbar_f.
 
     `beta` and `lam` (at least 1) enlarge c_beta and c_lam, which the paper allows. Where the print needs L_y, L_f or
     r_v, the corrected ones are used, in favour of the print.
@@ -182,11 +188,11 @@ def printed(p: ProblemConstants, method: str = "FMBO", beta: float = 1.0, lam: f
     free = _is_free(method)
     _check_coupled(p)
     C, L, L_mu, total, B = p.C_gxy, p.L, p.L_mu, p.mu + p.L, p.B_printed
-    A = p.L_fy**2 / p.mu**2 + p.C_fy ** (2 if free else 1) * p.L_gyy**2 / p.mu**4  # the square is in the print
+    A = p.A_printed if free else p.A
     c_beta = beta * sqrt(512 * p.L_y**2 * B) / L_mu
-    c_lam = lam * sqrt(max(1024 * C * A / L_mu**2, 128 * total * C * c_beta**2 / L_mu, 128 * C * c_beta**2))
-    q = L_mu * c_beta**2 * max(L_mu, total) / B
-    cbar_f = max(96 * p.L_F2, 12 * L**2 * c_lam**2, 48 * p.L_f**2 * q, 1.5 * L_mu**2 * c_lam**2)
+    c_lam = lam * sqrt(max(1024 * C * A / L_mu**2, 128 * total * C * c_beta**2 / L_mu))
+    q = L_mu * c_beta**2 * total / B
+    cbar_f = max(96 * p.L_F2, 12 * L**2 * c_lam**2, 48 * p.L_f**2 * q)
     cbar_g = max(256 * L**2, 128 * L**2 * q)
     twice = 2 if free else 1
     cbar_R = twice * max(768 * p.M, 48 * L**4 * c_lam**2 / C, 384 * p.M * q)
@@ -212,13 +218,14 @@ def corrected(p: ProblemConstants, method: str = "FMBO") -> ProofConstants:
     """Constants with which every coefficient is at most 0. B = Lam^2 for FMBO and 2 Lam^2 for FdeHBO:
 
     K_1 = 4 B / (c_beta L_mu),  K_2 = 8 C / (c_lam L_mu),  c_beta = 16 sqrt(B) L_y / L_mu,
-    c_lam^2 = max{1024 C A / L_mu^2, 64 C A c_beta^2 / B, 64 C A c_beta^2 (mu + L) / (L_mu B)},
-    cbar_f = max{96 L_F^2, 12 L_F^2 q, 12 L^2 c_lam^2, 3/2 L_mu^2 c_lam^2},   q = c_beta^2 L_mu (mu + L) / B,
-    cbar_g = max{256 L^2, 32 L^2 q},   cbar_R = max{768 M, 48 L^4 c_lam^2 / C, 96 M q},
+    c_lam^2 = max{1024 C A / L_mu^2, 64 C A c_beta^2 (mu + L) / (L_mu B)},
+    cbar_f = max{96 L_F^2, 12 L_F^2 q, 12 L^2 c_lam^2},   q = c_beta^2 L_mu (mu + L) / B,
+    cbar_g = max{256 L^2, 32 L^2 q},   cbar_R = 48 L^4 c_lam^2 / C,
     c_f = 1/(3 L_f) + cbar_f,  c_g = 1/(3 L_f) + 32 L^2 c_beta^2 + 11 B / L_mu^2 cbar_g,
     c_R = 1/(3 L_f) + 48 L^2 c_lam^2 + 24 C / L_mu^2 cbar_R,
 
-    and w so large that 2 <= w, alpha <= 1/(3 L_f), beta and lam <= 1/(mu + L), and every eta <= 1.
+    and w so large that 2 <= w, alpha <= 1/(3 L_f), beta and lam <= 1/(mu + L), and every eta <= 1. The erratum lists
+    a few more terms in these maxima, which are never the largest because L_mu <= L / 2 and L_mu <= mu <= L.
 
     For FdeHBO the finite differences are exact derivatives of a nearby problem (Chapter 4), whose momentum lemmas
     are those of FMBO; only the function-value lemma sees the difference, as 4 Lam^2 |y - y*|^2 + 4 b^2.
@@ -227,12 +234,11 @@ def corrected(p: ProblemConstants, method: str = "FMBO") -> ProofConstants:
     C, L, L_mu, total = p.C_gxy, p.L, p.L_mu, p.mu + p.L
     B = (2 if _is_free(method) else 1) * p.Lam**2
     c_beta = 16 * sqrt(B) * p.L_y / L_mu
-    follow = 64 * C * p.A * c_beta**2 / B
-    c_lam = sqrt(max(1024 * C * p.A / L_mu**2, follow, follow * total / L_mu))
+    c_lam = sqrt(max(1024 * C * p.A / L_mu**2, 64 * C * p.A * c_beta**2 * total / (L_mu * B)))
     q = c_beta**2 * L_mu * total / B
-    cbar_f = max(96 * p.L_F2, 12 * p.L_F2 * q, 12 * L**2 * c_lam**2, 1.5 * L_mu**2 * c_lam**2)
+    cbar_f = max(96 * p.L_F2, 12 * p.L_F2 * q, 12 * L**2 * c_lam**2)
     cbar_g = max(256 * L**2, 32 * L**2 * q)
-    cbar_R = max(768 * p.M, 48 * L**4 * c_lam**2 / C, 96 * p.M * q)
+    cbar_R = 48 * L**4 * c_lam**2 / C
     small = 1 / (3 * p.L_f)
     constants = ProofConstants(
         K_1=4 * B / (c_beta * L_mu),
@@ -314,6 +320,7 @@ def contributions(
     h, y, v, step, e_f, e_g, e_R = QUANTITIES
     follow = c.K_2 * 4 * p.A / (c.c_lam * L_mu)  # v* follows x and y
     in_f, in_R = 6 * p.L_F2 / c.cbar_f, c.factor_R * p.M / c.cbar_R
+    moves_y = {"K_2": 2 * follow * beta2, "cbar_f": 2 * in_f * beta2, "cbar_R": 2 * in_R * beta2}
     table = {
         h: {
             "Phi": -(1 - alpha * p.L_f) / 2,
@@ -332,18 +339,14 @@ def contributions(
         },
         step: {
             "K_1": -c.K_1 * c.c_beta * (2 / (p.mu + L) - c.c_beta * alpha),
-            "K_2": 2 * follow * beta2,
-            "cbar_f": 2 * in_f * beta2,
             "cbar_g": 32 * L**2 * beta2 / c.cbar_g,
-            "cbar_R": 2 * in_R * beta2,
+            **moves_y,
         },
         e_f: {"Phi": 1.0, "cbar_f": _forgetting(c, c.c_f, 0.0, t) / c.cbar_f},
         e_g: {
             "K_1": c.K_1 * 2 * c.c_beta / L_mu,
-            "K_2": 2 * follow * beta2,
-            "cbar_f": 2 * in_f * beta2,
             "cbar_g": _forgetting(c, c.c_g, 32 * L**2 * beta2, t) / c.cbar_g,
-            "cbar_R": 2 * in_R * beta2,
+            **moves_y,
         },
         e_R: {
             "K_2": c.K_2 * 2 * c.c_lam / L_mu,
@@ -372,7 +375,7 @@ def balances(p: ProblemConstants, c: ProofConstants, t: int = 1000, y_price: flo
 
 def printed_y_price(p: ProblemConstants) -> float:
     """4 (L_fx^2 + C_fy L_gxy^2 / mu^2): the coefficient of |y - y*|^2 in the printed lm:corefunction."""
-    return 4 * (p.L_fx**2 + (p.L_gxy * p.r_v) ** 2)
+    return 2 * p.L_F2
 
 
 def bound(

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.check import Check, Step, bound_on_move, errors, sq
+from bilevel_book.theory.constants import printed_y_price
 from bilevel_book.theory.families import LogCoshFamily
-from bilevel_book.theory.lipschitz import A_as_printed
 
 # The linear system: H symmetric, mu <= H <= L, u = v - v*
 
@@ -72,8 +72,7 @@ def function_descent(problem: LogCoshFamily, step: Step) -> Check:
 
 def function_descent_as_printed(problem: LogCoshFamily, step: Step) -> Check:
     """lm:corefunction, lm:corefunction_free: the same with 4 (L_fx^2 + C_fy L_gxy^2 / mu^2) for 2 Lam^2"""
-    k = problem.constants
-    return _function_descent(problem, step, 4 * (k.L_fx**2 + k.C_fy * k.L_gxy**2 / k.mu**2))
+    return _function_descent(problem, step, printed_y_price(problem.constants))
 
 
 def _function_descent(problem: LogCoshFamily, step: Step, y_price: float) -> Check:
@@ -129,7 +128,7 @@ def helper_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, 
 def helper_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, delta: float) -> Check:
     """prop:hessian_free_v, lm:vv_free: that factor, and C_fy^2 for C_fy in A"""
     k = problem.constants
-    return _helper_descent(problem, step, gamma, delta, _factor_as_printed(k.mu, k.L, step.lam), A_as_printed(k))
+    return _helper_descent(problem, step, gamma, delta, _factor_as_printed(k.mu, k.L, step.lam), k.A_printed)
 
 
 def _helper_descent(problem: LogCoshFamily, step: Step, gamma: float, delta: float, factor: float, A: float) -> Check:

@@ -69,7 +69,7 @@ def _upper_moves(problem: LogCoshFamily, step: Step) -> float:
     """L_F^2 times `bound_on_move`, + 2 C_gxy lam^2 (||e^R||^2 + L^2 ||v - v*||^2): the bracket of lm:errorf."""
     k, (x, y, v) = problem.constants, step.at
     helper = sq(errors(problem, step).v) + k.L**2 * sq(v - problem.v_star(x, y))
-    return k.L_F**2 * bound_on_move(problem, step) + 2 * k.C_gxy * step.lam**2 * helper
+    return k.L_F2 * bound_on_move(problem, step) + 2 * k.C_gxy * step.lam**2 * helper
 
 
 def helper_error(problem: LogCoshFamily, step: Step, eta: float) -> Check:
@@ -107,7 +107,7 @@ def _helper_error(problem: LogCoshFamily, step: Step, eta: float, delta: float |
         (keep * (1 + e_R_rise * step.lam**2) + 4 * c) * e_R
         + (4 * c + 8 * c**2)
         + times * 4 * eta**2 * (sigma.g_yy * k.r_v**2 + sigma.f_y)
-        + times * 48 * keep * (k.L_gyy**2 * k.r_v**2 + k.L_fy**2) * bound_on_move(problem, step)
+        + times * 48 * keep * k.M * bound_on_move(problem, step)
         + times * 48 * keep * k.L**4 * step.lam**2 * sq(step.at.v - problem.v_star(step.at.x, step.at.y))
     )
     return Check(_mean_error(problem, step, eta, delta).v, bound)
@@ -132,8 +132,8 @@ def momentum_sharp(problem: LogCoshFamily, step: Step, eta: float, delta: float 
     after = momentum(problem, step, eta, delta)
     moves = Directions(
         y=2 * k.L**2 * z,
-        v=6 * (k.L_R**2 * z + k.L**2 * dv),
-        x=6 * (k.L_F**2 * z + k.C_gxy * dv),
+        v=6 * (2 * k.M * z + k.L**2 * dv),
+        x=6 * (k.L_F2 * z + k.C_gxy * dv),
     )
     checks = {}
     for name in Directions._fields:
@@ -142,11 +142,6 @@ def momentum_sharp(problem: LogCoshFamily, step: Step, eta: float, delta: float 
         bound = keep * sq(getattr(e, name)) + 2 * eta**2 * variance(d) + keep * getattr(moves, name)
         checks[name] = Check(truth, bound)
     return checks
-
-
-def stationary_variance(eta: float, sigma: float = 1.0) -> float:
-    """eta / (2 - eta) sigma^2: the variance of h when nothing moves and the noise is additive."""
-    return eta / (2 - eta) * sigma**2
 
 
 def _mean_error(problem: LogCoshFamily, step: Step, eta: float, delta: float | None = None) -> Directions:

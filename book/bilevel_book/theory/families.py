@@ -40,15 +40,15 @@ def spd(mu: float, L: float, d: int, generator: torch.Generator) -> Tensor:
     return (H + H.T) / 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Constants(ProblemConstants):
     """The constants of the assumptions, valid for every sample, and two that the paper does not have.
 
     M4_H, M4_J bound the second derivatives of H = g_yy and J = g_xy in y: central differences like them.
     """
 
-    M4_H: float = 0.0
-    M4_J: float = 0.0
+    M4_H: float
+    M4_J: float
 
 
 class Ridges(NamedTuple):
@@ -253,7 +253,7 @@ class LogCoshFamily(BilevelProblem):
         return newton(lambda v: self.directions(x, y, v, delta).v.mean(0), curvature, self.v_star(x, y))
 
     def _constants(self) -> Constants:
-        norm_AB = torch.linalg.matrix_norm(torch.cat((self.A, -self.B), dim=2), ord=2).max().item()
+        norm_AB = torch.linalg.matrix_norm(torch.cat((self.A, self.B), dim=2), ord=2).max().item()
         norm_B = torch.linalg.matrix_norm(self.B, ord=2).max().item()
         in_g, in_f = self.ridges_g.sizes(), self.ridges_f.sizes()
         return Constants(
@@ -272,7 +272,7 @@ class LogCoshFamily(BilevelProblem):
 
 def variance(d: Tensor) -> float:
     """E ||d - E d||^2 over the samples, the first axis."""
-    return (d - d.mean(0)).square().sum(-1).mean().item()
+    return (d - d.mean(0)).square().sum(1).mean().item()
 
 
 def newton(field: Callable[[Tensor], Tensor], jacobian: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """v* lies in a ball; v*, d_x, y* and grad Phi are Lipschitz: lm:boundofv, lm:boundofgradf, lm:B, lm:3ieq."""
 
+import dataclasses
 import math
 
 from torch import Tensor
@@ -39,14 +40,8 @@ def v_star_moves_squared(problem: LogCoshFamily, one: Point, two: Point) -> Chec
 
 def v_star_moves_as_printed(problem: LogCoshFamily, one: Point, two: Point) -> Check:
     """prop:hessian_free_v, lm:vv (end), lm:vv_free: the same with C_fy^2 for C_fy"""
-    return Check(
-        v_star_moves(problem, one, two).truth ** 2, 2 * A_as_printed(problem.constants) * squared_distance(one, two)
-    )
-
-
-def A_as_printed(k: Constants) -> float:
-    """A with C_fy^2 for C_fy."""
-    return k.L_fy**2 / k.mu**2 + k.C_fy**2 * k.L_gyy**2 / k.mu**4
+    bound = 2 * problem.constants.A_printed * squared_distance(one, two)
+    return Check(v_star_moves(problem, one, two).truth ** 2, bound)
 
 
 # The surrogate d_x, y* and grad Phi
@@ -75,14 +70,17 @@ def sigma_f2(problem: LogCoshFamily, at: Point) -> float:
 
 def surrogate_error(problem: LogCoshFamily, x: Tensor, y: Tensor) -> Check:
     """lm:3ieq, first inequality: ||d_x(x, y, v*(x, y)) - grad Phi(x)|| <= Lam ||y - y*(x)||"""
-    truth = distance(problem.directions(x, y, problem.v_star(x, y)).x.mean(0), problem.hypergradient(x))
+    truth = _surrogate_error(problem, x, y, problem.v_star(x, y))
     return Check(truth, problem.constants.Lam * distance(y, problem.y_star(x)))
 
 
 def surrogate_error_as_printed(problem: LogCoshFamily, x: Tensor, y: Tensor, v: Tensor) -> Check:
     """lm:3ieq: ||d_x(x, y, v) - grad Phi(x)|| <= L ||y - y*(x)|| for ANY v, L made of C_gxy without the root"""
-    truth = distance(problem.directions(x, y, v).x.mean(0), problem.hypergradient(x))
-    return Check(truth, _Lam_as_printed(problem.constants) * distance(y, problem.y_star(x)))
+    return Check(_surrogate_error(problem, x, y, v), _without_root(problem).Lam * distance(y, problem.y_star(x)))
+
+
+def _surrogate_error(problem: LogCoshFamily, x: Tensor, y: Tensor, v: Tensor) -> float:
+    return distance(problem.directions(x, y, v).x.mean(0), problem.hypergradient(x))
 
 
 def y_star_moves(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
@@ -92,8 +90,7 @@ def y_star_moves(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
 
 def y_star_moves_as_printed(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
     """lm:3ieq, second inequality: the same with C_gxy / mu, a squared bound"""
-    L_y = problem.constants.C_gxy / problem.constants.mu
-    return Check(distance(problem.y_star(x1), problem.y_star(x2)), L_y * distance(x1, x2))
+    return Check(distance(problem.y_star(x1), problem.y_star(x2)), _without_root(problem).L_y * distance(x1, x2))
 
 
 def hypergradient_moves(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
@@ -105,11 +102,10 @@ def hypergradient_moves(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check
 
 def hypergradient_moves_as_printed(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
     """lm:3ieq, third inequality: the same with L (1 + C_gxy / mu), no roots"""
-    k = problem.constants
-    L_f = _Lam_as_printed(k) * (1 + k.C_gxy / k.mu)
-    return Check(distance(problem.hypergradient(x1), problem.hypergradient(x2)), L_f * distance(x1, x2))
+    truth = distance(problem.hypergradient(x1), problem.hypergradient(x2))
+    return Check(truth, _without_root(problem).L_f * distance(x1, x2))
 
 
-def _Lam_as_printed(k: Constants) -> float:
-    """L of lm:3ieq with the undefined C_y read as sqrt(C_fy)."""
-    return k.L_fx + k.L_fy * k.C_gxy / k.mu + k.root_C_fy * (k.L_gxy / k.mu + k.L_gyy * k.C_gxy / k.mu**2)
+def _without_root(problem: LogCoshFamily) -> Constants:
+    """The constants with C_gxy where its root belongs: Lam is `L` of lm:3ieq, the undefined C_y read as sqrt(C_fy)."""
+    return dataclasses.replace(problem.constants, C_gxy=problem.constants.C_gxy**2)

@@ -4,6 +4,7 @@ The second half is not in the paper. H_delta v - grad_y f is the gradient in v o
 (`LogCoshFamily.R_delta`), which is as convex as R: delta moves the solution, and does nothing else.
 """
 
+import dataclasses
 import math
 
 import torch
@@ -63,12 +64,6 @@ def difference_at_kink(problem: BilevelProblem, v: Tensor, delta: float) -> Chec
     return Check(error.norm().item(), delta * sq(v) / 2)
 
 
-def rounding(problem: LogCoshFamily, at: Point, delta: float) -> float:
-    """How large the rounding error of a central difference may be: eps times the gradients, over delta."""
-    size = sum(z.norm().item() for z in at) + delta * at.v.norm().item() + 5
-    return 8 * torch.finfo(at.v.dtype).eps * problem.constants.L * size / delta
-
-
 def difference_variance(problem: LogCoshFamily, at: Point, delta: float, same: bool = True) -> float:
     """E ||H_delta v - E H_delta v||^2 with the same sample at both signs, or with two independent ones.
 
@@ -110,7 +105,7 @@ def shift_of_v(problem: LogCoshFamily, x: Tensor, y: Tensor, delta: float) -> Ch
     """||v*_delta - v*|| <= L_gyy delta C_fy / (2 mu^3)"""
     k = problem.constants
     truth = distance(problem.v_star_delta(x, y, delta), problem.v_star(x, y))
-    return Check(truth, k.L_gyy * delta * k.C_fy / (2 * k.mu**3))
+    return Check(truth, k.L_gyy * delta * k.r_v**2 / (2 * k.mu))
 
 
 def surrogate_bias(problem: LogCoshFamily, x: Tensor, y: Tensor, delta: float) -> Check:
@@ -132,12 +127,12 @@ def delta_limit(k: Constants, eta_f: float, eta_R: float) -> float:
 
     What the proof of lm:mergeV_free needs (eq:1subetaf_free, eq:firscoeefient_free).
     """
-    return min(_ratio(eta_f, 8 * k.L_gxy * k.r_v**2), _ratio(eta_R, 8 * k.L_gyy * k.r_v**2))
+    return min(_ratio(eta_f, k.L_gxy), _ratio(eta_R, k.L_gyy)) / (8 * k.r_v**2)
 
 
 def delta_limit_as_printed(k: Constants, eta_f: float, eta_R: float) -> float:
     """th:hessianfree, def:parameters_free: the same with L_gxy in both: no condition at all when J is constant"""
-    return min(_ratio(eta_f, 8 * k.L_gxy * k.r_v**2), _ratio(eta_R, 8 * k.L_gxy * k.r_v**2))
+    return delta_limit(dataclasses.replace(k, L_gyy=k.L_gxy), eta_f, eta_R)
 
 
 def _ratio(a: float, b: float) -> float:
