@@ -262,9 +262,9 @@ def test_with_the_best_weights_the_descent_of_v_is_attained():
     problem = spring(curvature=0.5)  # v* = 0, d_v = v / 2
     at, h = Point(number(0), number(0), number(1)), Directions(y=number(0), v=number(0.5 - 0.3), x=number(0))
     step = statements.take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.2)
-    distance, error = 0.9, 0.2 * 0.3
-    check = statements.helper_descent(problem, step, gamma=1e-12, delta=error / distance)
-    assert check == pytest.approx(((distance + error) ** 2,) * 2)
+    distance, error, gamma = 0.9, 0.2 * 0.3, 0.5
+    check = statements.helper_descent(problem, step, gamma, delta=error / distance)  # v* stands still
+    assert check == pytest.approx(((distance + error) ** 2, (1 + gamma) * (distance + error) ** 2))
 
 
 def test_what_the_descent_of_v_charges_for_a_moving_y_is_at_most_twice_too_much():

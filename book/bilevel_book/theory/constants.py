@@ -319,7 +319,7 @@ def contributions(
     alpha, beta2, lam2 = c.alpha(t), c.c_beta**2, c.c_lam**2
     h, y, v, step, e_f, e_g, e_R = QUANTITIES
     follow = c.K_2 * 4 * p.A / (c.c_lam * L_mu)  # v* follows x and y
-    in_f, in_R = 6 * p.L_F2 / c.cbar_f, c.factor_R * p.M / c.cbar_R
+    in_f, in_g, in_R = 6 * p.L_F2 / c.cbar_f, 32 * L**2 * beta2, c.factor_R * p.M / c.cbar_R
     moves_y = {"K_2": 2 * follow * beta2, "cbar_f": 2 * in_f * beta2, "cbar_R": 2 * in_R * beta2}
     table = {
         h: {
@@ -337,17 +337,9 @@ def contributions(
             "cbar_f": 12 * C * L**2 * lam2 / c.cbar_f,
             "cbar_R": c.factor_R * L**4 * lam2 / c.cbar_R,
         },
-        step: {
-            "K_1": -c.K_1 * c.c_beta * (2 / (p.mu + L) - c.c_beta * alpha),
-            "cbar_g": 32 * L**2 * beta2 / c.cbar_g,
-            **moves_y,
-        },
+        step: {"K_1": -c.K_1 * c.c_beta * (2 / (p.mu + L) - c.c_beta * alpha), "cbar_g": in_g / c.cbar_g, **moves_y},
         e_f: {"Phi": 1.0, "cbar_f": _forgetting(c, c.c_f, 0.0, t) / c.cbar_f},
-        e_g: {
-            "K_1": c.K_1 * 2 * c.c_beta / L_mu,
-            "cbar_g": _forgetting(c, c.c_g, 32 * L**2 * beta2, t) / c.cbar_g,
-            **moves_y,
-        },
+        e_g: {"K_1": c.K_1 * 2 * c.c_beta / L_mu, "cbar_g": _forgetting(c, c.c_g, in_g, t) / c.cbar_g, **moves_y},
         e_R: {
             "K_2": c.K_2 * 2 * c.c_lam / L_mu,
             "cbar_f": 12 * C * lam2 / c.cbar_f,
