@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves
 from bilevel_core.checks import SEED
 
 Loss = Callable[..., Tensor]  # of x, y and a batch
+LossOfY = Callable[[Tensor], Tensor]  # where x and the batch are given
 
 
 class Samples(NamedTuple):
@@ -50,11 +51,11 @@ class BilevelProblem(ABC):
         """g(x, y; batch), a scalar."""
         return self.lower_at(x, batch)(y)
 
-    def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+    def upper_at(self, x: Tensor, batch: Any) -> LossOfY:
         """y -> f(x, y; batch), with what depends on x and the batch alone computed before y is known."""
         return lambda y: self.upper(x, y, batch)
 
-    def lower_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+    def lower_at(self, x: Tensor, batch: Any) -> LossOfY:
         """y -> g(x, y; batch), likewise."""
         return lambda y: self.lower(x, y, batch)
 
