@@ -61,10 +61,7 @@ def exact(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Sam
 def finite_difference(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples, delta: float
 ) -> Directions:
-    """The directions with central differences of first-order gradients: 7 gradients, no second derivative.
-
-    One backward pass of  f - [g(x, y + delta v) - g(x, y - delta v)] / (2 delta)  gives d_x and, in y, the rest.
-    """
+    """The directions with central differences of first-order gradients: 7 gradients, no second derivative."""
     count(gradients=7)
     x, y = variables(x, y, v)
     f = check_scalar("upper", problem.upper(x, y, samples.upper), graph=True)
@@ -72,7 +69,7 @@ def finite_difference(
     g = check_scalar("lower", lower(y), graph=True)
     slope, (up, down) = slope_along(lower, y, v, delta)
     (d_y,) = derivatives(g, y, retain=True)  # stops at y: what x alone decides is not visited
-    d_x, f_y, minus_up, minus_down = derivatives(f - slope, x, y, up, down)
+    d_x, f_y, minus_up, minus_down = derivatives(f - slope, x, y, up, down)  # all in one
     return Directions(d_y, -(minus_up + minus_down) - f_y, d_x)
 
 
@@ -164,12 +161,11 @@ def derivatives(
     """Gradients of a scalar, or of < of, grad_outputs >; zeros for an input that it does not depend on."""
     if not of.requires_grad:
         return tuple(torch.zeros_like(z) for z in inputs)
-    graph = {"create_graph": differentiable, "retain_graph": retain or differentiable}
+    keep = retain or differentiable
     try:
-        return torch.autograd.grad(of, inputs, grad_outputs, **graph, materialize_grads=True)
+        return torch.autograd.grad(of, inputs, grad_outputs, keep, differentiable, materialize_grads=True)
     except RuntimeError as error:
         if not (missing := re.search(r"derivative for (\S+) is not implemented", str(error))):
             raise
-        cure = "take FdeHBO, or another single-loop method with delta=0.01, which need first-order gradients only"
         what = f"torch has no second derivative of {missing[1]}, which exact products H v and J v need"
-        raise NotImplementedError(f"{what}: {cure}") from error
+        raise NotImplementedError(f"{what}: take FdeHBO, or a single-loop method with delta=0.01") from error

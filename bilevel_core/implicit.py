@@ -3,10 +3,6 @@
     grad Phi(x) = grad_x f(x, y*) - J(x, y*) v*,     H(x, y*) v* = grad_y f(x, y*)          paper: def:Phi
 
 The lower level is solved by Newton's method, its steps and v* by conjugate gradients: only products H v are used.
-
-`objective(problem)` is Phi as a function for torch: minimise it with Adam, L-BFGS or any other optimiser.
-
-    Phi(x) = f(x, y*(x)),     Phi(x).backward() adds  grad_x f - J v*  to x.grad
 """
 
 import math
@@ -19,15 +15,7 @@ from torch import Tensor
 from bilevel_core.checks import POSITIVE
 from bilevel_core.counting import count
 from bilevel_core.directions import derivatives, leaf
-from bilevel_core.problem import (
-    BilevelProblem,
-    Samples,
-    check_problem,
-    check_scalar,
-    check_vector,
-    full_samples,
-    seeded,
-)
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_scalar, check_vector, full_samples
 
 
 class Hypergradient(NamedTuple):
@@ -53,21 +41,17 @@ def hypergradient(
 ) -> Hypergradient:
     """grad Phi(x), y*(x) and v* of the problem on `samples` (default: `problem.full()`).
 
-    Newton starts from `y` (default: the problem's own y_0) and stops once ||grad_y g|| is below `tol` times
-    its first value or 1, whichever is larger. The default `tol` is the machine epsilon to the power 2/3. Conjugate
-    gradients start from `v` (default: 0).
+    Newton starts from `y` (default: the problem's own y_0) and stops once ||grad_y g|| <= tol max(1, its first value),
+    by default with the machine epsilon to the power 2/3. Conjugate gradients start from `v` (default: 0).
     """
     POSITIVE.or_none().check(tol=tol)
-    if y is None:
-        check_problem(problem, seed=0)
-        x0, y = problem.start(seeded(0))
-        check_vector("x", x, like=x0)
-    check_vector("x", x)
+    x0, y = check_problem(problem, seed=0) if y is None else (x, y)
+    check_vector("x", x, like=x0)
     check_vector("y", y)
     tol = torch.finfo(x.dtype).eps ** (2 / 3) if tol is None else tol
     samples, x = full_samples(problem) if samples is None else samples, leaf(x)
     with torch.enable_grad():
-        lower = solve_lower(problem.lower_at(x, samples.lower), y, tol, max_steps)  # what depends on x alone, once
+        lower = solve_lower(problem.lower_at(x, samples.lower), y, tol, max_steps)  # what x alone decides, once
         f = check_scalar("upper", problem.upper_at(x, samples.upper)(lower.y), graph=True)
     f_x, f_y = derivatives(f, x, lower.y)
     v = conjugate_gradients(lower.hessian_vector, f_y, tol, start=v)
@@ -79,42 +63,38 @@ def hypergradient(
 class LowerPoint:
     """g(x, .) at one y: its value, its gradient, and products with its second derivative, from one graph."""
 
+    @torch.enable_grad()
     def __init__(self, g: Callable[[Tensor], Tensor], y: Tensor):
         count(gradients=1)
         self.y = leaf(y)
-        with torch.enable_grad():
-            self.value = check_scalar("lower", g(self.y))
+        self.value = g(self.y)
         (self.slope,) = derivatives(self.value, self.y, differentiable=True)
-        self.gradient = self.slope.detach()
-        self.norm = torch.linalg.vector_norm(self.gradient).item()
+        self.norm = torch.linalg.vector_norm(self.slope).item()
 
     def hessian_vector(self, v: Tensor) -> Tensor:
         count(Hv=1)
         return derivatives(self.slope, self.y, grad_outputs=v, retain=True)[0]
 
 
-def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps: int = 200) -> LowerPoint:
+def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps: int) -> LowerPoint:
     """y*(x) by Newton's method with backtracking on g, the lower loss at x as a function of y."""
-    at = LowerPoint(g, y)
-    small = tol * max(1.0, at.norm)
-    for _ in range(max_steps):
-        if at.norm <= small:
-            return at
+    at, steps = LowerPoint(g, y), 0
+    goal = tol * max(1.0, at.norm)
+    while not at.norm <= goal:  # nan is not
+        if steps == max_steps:
+            raise NotConverged(f"after {steps} Newton steps the lower gradient's norm is {at.norm:.3g} > {goal:.3g}")
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
-        newton = conjugate_gradients(at.hessian_vector, at.gradient, max(tol, min(0.1, at.norm)))
-        slope, step = (at.gradient @ newton).item(), 1.0
-        while True:
+        newton = conjugate_gradients(at.hessian_vector, at.slope.detach(), max(tol, min(0.1, at.norm)))
+        descent = (at.slope @ newton).item()
+        for step in (0.5**k for k in range(34)):
             new = LowerPoint(g, at.y.detach() - step * newton)
             # Close to y* g is flat to rounding, so a smaller gradient is progress too.
-            if new.value <= at.value - 1e-4 * step * slope or new.norm <= 0.5 * at.norm:
+            if new.value <= at.value - 1e-4 * step * descent or new.norm <= 0.5 * at.norm:
                 break
-            step /= 2
-            if step < 1e-10:
-                raise NotConverged(f"no descent on the lower level; its gradient norm is still {at.norm:.3g}")
-        at = new
-    if at.norm <= small:
-        return at
-    raise NotConverged(f"after {max_steps} Newton steps the lower level's gradient norm is {at.norm:.3g} > {small:.3g}")
+        else:
+            raise NotConverged(f"no descent on the lower level; its gradient norm is still {at.norm:.3g}")
+        at, steps = new, steps + 1
+    return at
 
 
 def conjugate_gradients(
@@ -132,11 +112,11 @@ def conjugate_gradients(
             return u
         Hp = product(p)
         curvature = (p @ Hp).item()
-        if not curvature > 0 and max_steps:
-            return u
         if not curvature > 0:
-            shown = curvature / (p @ p).item()
-            raise NotConverged(f"the lower level is not strongly convex here: curvature {shown:.3g}")
+            if max_steps:
+                return u
+            along = curvature / (p @ p).item()
+            raise NotConverged(f"the lower level is not strongly convex here: curvature {along:.3g}")
         step = rr / curvature
         u, r = torch.add(u, p, alpha=step), torch.add(r, Hp, alpha=-step)
         rr, old = (r @ r).item(), rr
@@ -147,16 +127,17 @@ def conjugate_gradients(
 
 
 class Objective:
-    """`objective(problem)` is the function x -> Phi(x), a scalar that can be differentiated once.
+    """`objective(problem)` is Phi as a function for Adam, L-BFGS or any other optimiser of torch:
 
-    Each call solves the lower level and its linear system as `hypergradient` does, on `samples` (default:
-    `problem.full()`), to `tol` in at most `max_steps` Newton steps, from the solutions `y` and `v` of the last call.
+        Phi(x) = f(x, y*(x)),     Phi(x).backward() adds  grad_x f - J v*  to x.grad
+
+    Each call solves the lower level and its linear system as `hypergradient` does, from the `y` and `v` of the last
+    call. It can be differentiated once.
     """
 
     def __init__(
         self, problem: BilevelProblem, samples: Samples | None = None, tol: float | None = None, max_steps: int = 200
     ):
-        check_problem(problem, seed=0)
         self.problem, self.samples = problem, full_samples(problem) if samples is None else samples
         self.tol, self.max_steps = tol, max_steps
         self.y: Tensor | None = None
@@ -164,10 +145,9 @@ class Objective:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Phi(x)."""
-        known = self.y, self.tol, self.max_steps, self.v
-        gradient, self.y, self.v = hypergradient(self.problem, x, self.samples, *known)
-        with torch.no_grad():
-            value = self.problem.upper(x, self.y, self.samples.upper)
+        last = self.y, self.tol, self.max_steps, self.v
+        gradient, self.y, self.v = hypergradient(self.problem, x, self.samples, *last)
+        value = self.problem.upper(x.detach(), self.y, self.samples.upper).detach()
         return value + (x - x.detach()) @ gradient  # adds nothing but the slope
 
 

@@ -6,6 +6,7 @@ where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +17,7 @@ from bilevel_core.checks import SEED
 
 Loss = Callable[..., Tensor]  # of x, y and a batch
 LossOfY = Callable[[Tensor], Tensor]  # where x and the batch are given
+UNSEEN = " as far as torch sees; cut off by .detach(), .item(), numpy, torch.tensor(...), no_grad, inference_mode?"
 
 
 class Samples(NamedTuple):
@@ -68,10 +70,7 @@ class BilevelProblem(ABC):
         return {}
 
     def full(self) -> Samples:
-        """The batches that stand for the expectations: all the data, or no noise.
-
-        The default is one fixed draw, which is right only when the problem is deterministic.
-        """
+        """The batches that stand for the expectations: all the data, or no noise; by default one draw."""
         return self.sample(seeded(0))
 
     def size(self, batch: Any) -> int:
@@ -113,25 +112,18 @@ def full_samples(problem: BilevelProblem) -> Samples:
         draws = [problem.sample(seeded(seed)) for seed in range(2)]
         one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
         if one != two:
-            cause = "has no `full`, and its draws differ, so one draw would stand for all the data"
-            cure = "write def full(self): return Samples(all upper data, all lower data)"
-            raise ValueError(f"{type(problem).__name__} {cause}: {cure}")
+            what = f"{type(problem).__name__} has no `full`, and its draws differ"
+            raise ValueError(f"{what}, so one draw would stand for all the data: write def full(self): ...")
     return problem.full()
 
 
-def check_vector(name: str, vector: Tensor, like: Tensor | None = None) -> None:
-    """Raise ValueError unless `vector` is a 1-D tensor of float32 or float64, shaped as `like`."""
+def check_vector(name: str, vector: Tensor, like: Tensor | None = None, start: bool = False) -> None:
+    """Raise ValueError unless `vector` is 1-D, float32 or float64, shaped as `like`, and at the `start` finite."""
     if not isinstance(vector, Tensor) or vector.dim() != 1 or vector.dtype not in (torch.float32, torch.float64):
-        allowed = "allowed are float32 and float64 (smaller floats round small steps away)"
-        raise ValueError(f"{name} must be a 1-D tensor of floats, got {_described(vector)}; {allowed}")
+        raise ValueError(f"{name} must be a 1-D tensor of float32 or float64, got {_described(vector)}")
     if like is not None and (vector.shape != like.shape or vector.dtype != like.dtype):
         raise ValueError(f"{name} changed: expected {_described(like)}, got {_described(vector)}")
-
-
-def check_start(name: str, vector: Tensor, like: Tensor | None = None) -> None:
-    """The same of a point to start from, which must also be finite and not empty."""
-    check_vector(name, vector, like)
-    if not (len(vector) and vector.isfinite().all()):
+    if start and not (len(vector) and vector.isfinite().all()):
         raise ValueError(f"{name} must have entries at the start, and all of them finite, got {vector}")
 
 
@@ -145,8 +137,8 @@ def check_scalar(name: str, loss: Tensor, graph: bool = False) -> Tensor:
     return loss
 
 
-def check_problem(problem: BilevelProblem, seed: int) -> None:
-    """Raise ValueError for anything in `problem` that would spoil a run, before it starts.
+def check_problem(problem: BilevelProblem, seed: int) -> tuple[Tensor, Tensor]:
+    """x_0 and y_0, or ValueError for anything in `problem` that would spoil a run, before it starts.
 
     Both losses are taken at the start with their gradients, which must be finite. g must depend on y, f on x or y, and
     one of them on x; a g without x is allowed: then grad Phi is grad_x f alone. A second call, by `upper_at` and
@@ -154,43 +146,31 @@ def check_problem(problem: BilevelProblem, seed: int) -> None:
     """
     if not isinstance(problem, BilevelProblem):
         raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__} {problem!r}")
-    if torch.is_inference_mode_enabled():
-        raise ValueError("methods take gradients, which torch.inference_mode() forbids; torch.no_grad() does no harm")
-    for name, value in vars(problem).items():
-        if callable(vars(BilevelProblem).get(name)) and not callable(value):
-            raise ValueError(f"{name} is a method of BilevelProblem, got {value!r}: give your attribute another name")
-    given = {name for kind in type(problem).__mro__ if kind is not BilevelProblem for name in vars(kind)}
     for name in ("upper", "lower"):
-        if not {name, f"{name}_at"} & given:
+        if all(getattr(type(problem), each) is getattr(BilevelProblem, each) for each in (name, f"{name}_at")):
             raise ValueError(f"{type(problem).__name__} must define {name}(x, y, batch), or {name}_at(x, batch)")
-    first = _evaluate_at_start(problem, seed, problem.upper, problem.lower)
-    if problem.state_dict():
-        return
-    losses = (lambda x, y, batch: problem.upper_at(x, batch)(y)), (lambda x, y, batch: problem.lower_at(x, batch)(y))
-    second = _evaluate_at_start(problem, seed, *losses)
-    for name, one in first.items():
-        two, rounding = second[name], torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
+    first = _at_start(problem, seed, problem.upper, problem.lower)
+    at = partial(BilevelProblem.upper, problem), partial(BilevelProblem.lower, problem)  # by upper_at and lower_at
+    second = first if problem.state_dict() else _at_start(problem, seed, *at)
+    for name, one, two in zip(("start", "start", "upper", "lower"), first, second, strict=True):
+        rounding = torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
         if one.shape != two.shape or torch.linalg.vector_norm(one - two) > rounding:
             cause = "it (or sample) uses randomness other than its generator, as dropout does, or it keeps a state"
             what = f"{name} returned a different value on a second call with the same seed"
             raise ValueError(f"{what}: {cause}, or {name}_at is another function")
+    return first[0], first[1]
 
 
-def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> dict[str, Tensor]:
-    """(x_0, y_0), and f and g there with their gradients, each as one vector."""
-    points = problem.start(seeded(seed))
-    if not isinstance(points, tuple | list) or len(points) != 2:
-        raise ValueError(f"start must return two tensors, x_0 and y_0, got {_described(points)}")
-    x, y = points
-    check_start("x", x)
-    check_start("y", y)
+def _at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> list[Tensor]:
+    """x_0, y_0, and f and g there, each with its gradient as one vector."""
+    x, y = problem.start(seeded(seed))
+    check_vector("x", x, start=True)
+    check_vector("y", y, start=True)
     if x.dtype != y.dtype or x.device != y.device:
         raise ValueError(f"x and y must share dtype and device, got {x.dtype}, {x.device} and {y.dtype}, {y.device}")
+    x, y = (z.detach().clone().requires_grad_() for z in (x, y))
     samples = problem.sample(seeded(seed))  # a fresh generator: the check must not consume the randomness of the run
-    if not isinstance(samples, Samples):
-        raise ValueError(f"sample must return Samples(upper=..., lower=...), got {_described(samples)}")
-    x, y = x.detach().clone().requires_grad_(), y.detach().clone().requires_grad_()
-    found, depends_on_x = {"start": torch.cat((x, y)).detach()}, False
+    found, knows_x = [x.detach(), y.detach()], False
     for name, loss, batch in (("upper", upper, samples.upper), ("lower", lower, samples.lower)):
         tensors = [t for t in tree_leaves((x, y, batch)) if isinstance(t, Tensor) and not t.is_inference()]
         versions = [t._version for t in tensors]
@@ -198,20 +178,18 @@ def _evaluate_at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: L
             value = check_scalar(name, loss(x, y, batch), graph=True)
         if versions != [t._version for t in tensors]:
             raise ValueError(f"{name} edits its batch, x or y in place, and will be asked there again: edit a copy")
-        in_x, in_y = torch.autograd.grad(value, (x, y), allow_unused=True)
+        slopes = in_x, in_y = torch.autograd.grad(value, (x, y), allow_unused=True)
+        knows_x |= in_x is not None
         if in_y is None and (name == "lower" or in_x is None):
             raise ValueError(f"{name} does not depend on {'y' if name == 'lower' else 'x or y'}{UNSEEN}")
-        depends_on_x |= in_x is not None
-        found[name] = torch.cat([value.detach()[None], *(slope for slope in (in_x, in_y) if slope is not None)])
-        if not found[name].isfinite().all():
-            what = f"the gradient of {name} is not finite" if value.isfinite() else f"{name} is {value.item()}"
-            raise ValueError(f"{what} at the start: is its batch finite? 0 / 0, log 0, or labels all ignored (-100)?")
-    if not depends_on_x:
+        found.append(torch.cat([value.detach()[None], *(slope for slope in slopes if slope is not None)]))
+        if not found[-1].isfinite().all():
+            raise ValueError(
+                f"{name} or its gradient is not finite at the start: {name} is {value.item()}. Is its batch finite?"
+            )
+    if not knows_x:
         raise ValueError(f"neither upper nor lower depends on x{UNSEEN}")
     return found
-
-
-UNSEEN = " as far as torch sees; cut off by .detach(), .item(), numpy, torch.tensor(...), no_grad, inference_mode?"
 
 
 def _described(value: object) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 from bilevel_core.checks import ANYTHING, COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
 from bilevel_core.directions import Directions, ThreeSamples, exact, finite_difference, on_three_draws
-from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_start, seeded
+from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, seeded
 from bilevel_core.schedules import Moments, Rate, Rule, Step
 
 __all__ = [
@@ -146,9 +146,9 @@ class Solver(Options, ABC, Generic[S]):
         x0, y0 = problem.start(generator)
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
-            check_start(name, given, like=start[name])
+            check_vector(name, given, like=start[name], start=True)
         start = {name: point.detach().clone() for name, point in (start | points).items()}
-        check_start("project_x(x)", problem.project_x(start["x"]), like=start["x"])
+        check_vector("project_x(x)", problem.project_x(start["x"]), like=start["x"], start=True)
         rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
         memory = {name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()}
         return self.init_memory(State(**start, t=0, rng=generator.get_state(), memory=memory))

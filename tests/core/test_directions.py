@@ -286,7 +286,7 @@ def test_delta_must_be_positive(delta, generator):
 def test_bad_shapes_and_losses_are_refused(generator):
     problem = LogCosh()
     x, y, v, samples = point(problem, generator)
-    with pytest.raises(ValueError, match="x must be a 1-D tensor of floats, got shape"):
+    with pytest.raises(ValueError, match="x must be a 1-D tensor of float32 or float64, got shape"):
         exact(problem, x[:, None], y, v, samples)
     with pytest.raises(ValueError, match="v changed: expected shape \\(4,\\)"):
         exact(problem, x, y, v[:1], samples)
