@@ -80,8 +80,8 @@ def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps:
     """y*(x) by Newton's method with backtracking on g, the lower loss at x as a function of y."""
     at, steps = LowerPoint(g, y), 0
     goal = tol * max(1.0, at.norm)
-    while not at.norm <= goal:  # nan is not
-        if steps == max_steps:
+    while not at.norm <= goal:  # and nan is not
+        if steps >= max_steps:
             raise NotConverged(f"after {steps} Newton steps the lower gradient's norm is {at.norm:.3g} > {goal:.3g}")
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
         newton = conjugate_gradients(at.hessian_vector, at.slope.detach(), max(tol, min(0.1, at.norm)))
@@ -98,11 +98,7 @@ def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps:
 
 
 def conjugate_gradients(
-    product: Callable[[Tensor], Tensor],
-    b: Tensor,
-    tol: float,
-    max_steps: int | None = None,
-    start: Tensor | None = None,
+    product: Callable[..., Tensor], b: Tensor, tol: float, max_steps: int | None = None, start: Tensor | None = None
 ) -> Tensor:
     """Solve H u = b to ||H u - b|| <= tol ||b||, H symmetric and positive definite; with `max_steps` as far as that."""
     u, r = (torch.zeros_like(b), b) if start is None else (start, b - product(start))

@@ -113,7 +113,7 @@ def full_samples(problem: BilevelProblem) -> Samples:
         one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
         if one != two:
             what = f"{type(problem).__name__} has no `full`, and its draws differ"
-            raise ValueError(f"{what}, so one draw would stand for all the data: write def full(self): ...")
+            raise ValueError(f"{what}, so one draw would stand for all the data: write def full(self) -> Samples")
     return problem.full()
 
 
@@ -184,9 +184,8 @@ def _at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> l
             raise ValueError(f"{name} does not depend on {'y' if name == 'lower' else 'x or y'}{UNSEEN}")
         found.append(torch.cat([value.detach()[None], *(slope for slope in slopes if slope is not None)]))
         if not found[-1].isfinite().all():
-            raise ValueError(
-                f"{name} or its gradient is not finite at the start: {name} is {value.item()}. Is its batch finite?"
-            )
+            cause = "is its batch finite? 0 / 0, log 0, or labels all ignored (-100)?"
+            raise ValueError(f"{name} or its gradient is not finite at the start: {name} is {value.item()}; {cause}")
     if not knows_x:
         raise ValueError(f"neither upper nor lower depends on x{UNSEEN}")
     return found
