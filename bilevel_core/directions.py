@@ -106,10 +106,12 @@ def jacobian_vector(
 
 
 def slope_along(lower: LossOfY, y: Tensor, v: Tensor, delta: float | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The slope of g along v, to be differentiated: in x that gives J v, in the ends, which come with it, H v.
+    """The slope of g along v, to be differentiated, and its ends:
 
-    < grad_y g(y), v >                                at the one end y
-    [g(y + delta v) - g(y - delta v)] / (2 delta)     at the two ends y + delta v and y - delta v
+        < grad_y g(y), v >                                at the one end y
+        [g(y + delta v) - g(y - delta v)] / (2 delta)     at the two ends y + delta v and y - delta v
+
+    Its derivative in x is J v, and that in the ends, added up, is H v.
     """
     if delta is None:
         (g_y,) = derivatives(lower(y), y, differentiable=True)

@@ -146,6 +146,9 @@ def check_problem(problem: BilevelProblem, seed: int) -> tuple[Tensor, Tensor]:
     """
     if not isinstance(problem, BilevelProblem):
         raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__} {problem!r}")
+    for name, value in vars(problem).items():
+        if callable(vars(BilevelProblem).get(name)) and not callable(value):
+            raise ValueError(f"{name} is a method of BilevelProblem, got {value!r}: give your attribute another name")
     for name in ("upper", "lower"):
         if all(getattr(type(problem), each) is getattr(BilevelProblem, each) for each in (name, f"{name}_at")):
             raise ValueError(f"{type(problem).__name__} must define {name}(x, y, batch), or {name}_at(x, batch)")

@@ -18,7 +18,7 @@ import bilevel_core
 ROOT = Path(__file__).resolve().parents[2]
 # The most lines of tracked files by folder and ending, and the most files. A limit is never raised.
 MOST_LINES = {
-    ("bilevel_core", ".py"): 2_997,
+    ("bilevel_core", ".py"): 2_500,
     ("book", ".py"): 11_800,
     ("tests", ".py", ".toml"): 12_000,
     ("benchmarks", ".py"): 1_500,

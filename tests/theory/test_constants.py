@@ -183,6 +183,12 @@ def test_printed_bound_on_lam_is_a_curvature_and_allows_a_step_that_diverges():
     assert c.c_lam * c.alpha(0) * (p.mu + p.L) <= 1
 
 
+def test_printed_w_lets_eta_exceed_1():
+    p = ProblemConstants()
+    assert conditions(p, printed(p))["eta <= 1"] > 4e4
+    assert conditions(p, printed(p))["lam <= 1/(mu + L)"] == pytest.approx(4, rel=1e-6)
+
+
 # The counterexample to lm:mergeV: g = y^2/2 - 20 x y, f = log cosh y, no noise, so all errors e are 0 for ever.
 SLOPE = 20.0
 EXAMPLE = ProblemConstants(
