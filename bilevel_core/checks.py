@@ -19,6 +19,9 @@ class Allowed(NamedTuple):
             if not self.test(value):
                 raise ValueError(f"{name} must be {self.words}, got {value!r}")
 
+    def __str__(self) -> str:
+        return self.words + " or a schedule of such" * self.schedule
+
     def or_none(self) -> "Allowed":
         """The same of a value that need not be given."""
         return self._replace(test=lambda value: value is None or self.test(value))

@@ -1,13 +1,13 @@
 """The three directions at one point (x, y, v), and the products behind them.
 
     d_y = grad_y g(x, y)                   the lower level
-    d_v = H(x, y) v - grad_y f(x, y)       the linear system, = grad_v R           paper: def:gradR
-    d_x = grad_x f(x, y) - J(x, y) v       the hypergradient surrogate             paper: def:fffform
+    d_v = H(x, y) v - grad_y f(x, y)       grad_v R,  R(v) = < v, H v > / 2 - < grad_y f, v >      paper: def:gradR
+    d_x = grad_x f(x, y) - J(x, y) v       the hypergradient, where y = y*(x) and v = v*           paper: def:fffform
 
-    H = second derivative of g in y,  J v = grad_x < grad_y g(x, y), v >
+    H = second derivative of g in y,  J v = grad_x < grad_y g(x, y), v >,  v approximates v* = H^-1 grad_y f
 
 `exact` takes H v and J v by automatic differentiation, `finite_difference` from first-order gradients at y + delta v
-and y - delta v on the same batch (paper: def:H, def:J). Everything here is pure.
+and y - delta v on the same batch (paper: def:H, def:J). No function changes its arguments.
 """
 
 import re
@@ -22,7 +22,7 @@ from bilevel_core.problem import BilevelProblem, Loss, LossOfY, Samples, check_s
 
 
 class Directions(NamedTuple):
-    """(d_y, d_v, d_x), or the momentum estimators h of the three."""
+    """(d_y, d_v, d_x), or the momentum estimates h of the three (solvers/fmbo.py)."""
 
     y: Tensor
     v: Tensor
@@ -38,7 +38,7 @@ class Point(NamedTuple):
 
 
 class ThreeSamples(NamedTuple):
-    """Independent draws for the three directions: zeta for d_y, psi for d_v, xi for d_x."""
+    """Independent draws: `y` for d_y, `v` for d_v, `x` for d_x (the paper's zeta, psi, xi), each with both batches."""
 
     y: Samples
     v: Samples
@@ -53,7 +53,8 @@ def exact(problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Sam
     f = check_scalar("upper", problem.upper(x, y, samples.upper), graph=True)
     g = check_scalar("lower", problem.lower(x, y, samples.lower), graph=True)
     (d_y,) = derivatives(g, y, differentiable=True)
-    minus_d_x, d_v = derivatives(d_y @ v - f, x, y)  # both in one backward pass
+    # One backward pass: the gradient of  < d_y, v > - f  is J v - grad_x f in x, and d_v in y.
+    minus_d_x, d_v = derivatives(d_y @ v - f, x, y)
     return Directions(d_y.detach(), d_v, -minus_d_x)
 
 
@@ -65,12 +66,13 @@ def finite_difference(
     count(gradients=7)
     x, y = variables(x, y, v)
     f = check_scalar("upper", problem.upper(x, y, samples.upper), graph=True)
-    lower = problem.lower_at(x, samples.lower)  # what x alone decides, once for the three y
+    lower = problem.lower_at(x, samples.lower)  # the part that does not need y, once for three y
     g = check_scalar("lower", lower(y), graph=True)
     slope, (up, down) = slope_along(lower, y, v, delta)
-    (d_y,) = derivatives(g, y, retain=True)  # stops at y: what x alone decides is not visited
-    d_x, f_y, minus_up, minus_down = derivatives(f - slope, x, y, up, down)  # all in one
-    return Directions(d_y, -(minus_up + minus_down) - f_y, d_x)
+    (d_y,) = derivatives(g, y)
+    # One backward pass: the gradients of  f - slope  at the two ends add up to -H v.
+    d_x, f_y, at_up, at_down = derivatives(f - slope, x, y, up, down)
+    return Directions(d_y, -(at_up + at_down) - f_y, d_x)
 
 
 def on_three_draws(
@@ -88,8 +90,8 @@ def hessian_vector(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None = None
 ) -> Tensor:
     """H v: exact, or with delta: [grad_y g(x, y + delta v) - grad_y g(x, y - delta v)] / (2 delta)."""
-    count(**{"Hv": 1} if delta is None else {"gradients": 2})
-    x, y = variables(x, y, v)
+    count(Hv=1) if delta is None else count(gradients=2)
+    _, y = variables(x, y, v)
     slope, ends = slope_along(problem.lower_at(x.detach(), batch), y, v, delta)
     return torch.stack(derivatives(slope, *ends)).sum(0)
 
@@ -99,19 +101,19 @@ def jacobian_vector(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, batch: Any, delta: float | None = None
 ) -> Tensor:
     """J v: exact, or with delta: [grad_x g(x, y + delta v) - grad_x g(x, y - delta v)] / (2 delta)."""
-    count(**{"Jv": 1} if delta is None else {"gradients": 2})
+    count(Jv=1) if delta is None else count(gradients=2)
     x, y = variables(x, y, v)
     slope, _ = slope_along(problem.lower_at(x, batch), y, v, delta)
     return derivatives(slope, x)[0]
 
 
 def slope_along(lower: LossOfY, y: Tensor, v: Tensor, delta: float | None) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The slope of g along v, to be differentiated, and its ends:
+    """The slope of g along v, as a scalar to differentiate, and the points at which it evaluates g:
 
-        < grad_y g(y), v >                                at the one end y
-        [g(y + delta v) - g(y - delta v)] / (2 delta)     at the two ends y + delta v and y - delta v
+        < grad_y g(y), v >                                y
+        [g(y + delta v) - g(y - delta v)] / (2 delta)     y + delta v and y - delta v
 
-    Its derivative in x is J v, and that in the ends, added up, is H v.
+    Its derivative in x is J v. Its derivatives in the points add up to H v. With delta, both are approximate.
     """
     if delta is None:
         (g_y,) = derivatives(lower(y), y, differentiable=True)
@@ -138,20 +140,20 @@ def grad_y(loss: Loss, x: Tensor, y: Tensor, batch: Any) -> Tensor:
 
 
 def project(v: Tensor, radius: float) -> Tensor:
-    """The nearest point to v in the ball of the given radius (Algorithm 1, line 6)."""
+    """The nearest point to v in the ball of the given radius (Algorithm 1 of the paper, line 6)."""
     RADIUS.check(r_v=radius)
     norm = torch.linalg.vector_norm(v)
-    # The nudge keeps ||v|| <= radius true in floating point, where v * (radius / norm) may round upwards.
+    # The factor keeps ||v|| <= radius in floating point: v * (radius / norm) may round upwards, by less than 4 eps.
     return v * ((1 - 4 * torch.finfo(v.dtype).eps) * radius / norm) if norm > radius else v
 
 
 def leaf(tensor: Tensor) -> Tensor:
-    """The same numbers as a variable to differentiate by."""
+    """The same numbers as a new leaf of the graph, to differentiate with respect to."""
     return tensor.detach().requires_grad_()
 
 
 def variables(x: Tensor, y: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """x and y to differentiate by, where x is a vector and v one that fits y."""
+    """x and y as leaves; ValueError unless x is 1-D and v has the shape and dtype of y."""
     check_vector("x", x)
     check_vector("v", v, like=y)
     return leaf(x), leaf(y)
@@ -160,7 +162,7 @@ def variables(x: Tensor, y: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def derivatives(
     of: Tensor, *inputs: Tensor, grad_outputs: Tensor | None = None, differentiable: bool = False, retain: bool = False
 ) -> tuple[Tensor, ...]:
-    """Gradients of a scalar, or of < of, grad_outputs >; zeros for an input that it does not depend on."""
+    """Gradients of the scalar `of`, or of < of, grad_outputs >; zeros in an input that it does not depend on."""
     if not of.requires_grad:
         return tuple(torch.zeros_like(z) for z in inputs)
     keep = retain or differentiable
@@ -170,4 +172,4 @@ def derivatives(
         if not (missing := re.search(r"derivative for (\S+) is not implemented", str(error))):
             raise
         what = f"torch has no second derivative of {missing[1]}, which exact products H v and J v need"
-        raise NotImplementedError(f"{what}: take FdeHBO, or a single-loop method with delta=0.01") from error
+        raise NotImplementedError(f"{what}: use FdeHBO, or a single-loop method with delta=0.01") from error

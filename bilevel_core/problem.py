@@ -1,7 +1,7 @@
 """A bilevel problem: two losses, a start, and a way to draw samples.
 
-minimise over x   Phi(x) = E_xi f(x, y*(x); xi)
-where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)
+minimise over x   Phi(x) = E_xi f(x, y*(x); xi)                          f: the upper loss
+where             y*(x)  = argmin over y of  E_zeta g(x, y; zeta)        g: the lower loss
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ class BilevelProblem(ABC):
     instead of `upper` and `lower`: that part is then computed once for all y that a method looks at.
     """
 
-    # Sizes of the parts that x is made of (the tensors of a network), where a method treats them one by one.
+    # Sizes of the tensors that x was flattened from, for a method that treats each of them separately (PZOBO-S).
     x_blocks: tuple[int, ...] | None = None
 
     @abstractmethod
@@ -62,11 +62,11 @@ class BilevelProblem(ABC):
         return lambda y: self.lower(x, y, batch)
 
     def project_x(self, x: Tensor) -> Tensor:
-        """The nearest x that is allowed (a box, a ball, a simplex), taken after every step of x; by default all are."""
+        """The nearest allowed x (in a box, a ball, a simplex), applied after every step of x; by default x itself."""
         return x
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
-        """Numbers to follow in a run; the first is shown, and watched if "loss" or "objective" is in its name."""
+        """Numbers to record in a run. The first is shown, and `diagnose` checks it if named "loss" or "objective"."""
         return {}
 
     def full(self) -> Samples:
@@ -87,7 +87,7 @@ class BilevelProblem(ABC):
             raise ValueError(f"{type(self).__name__} has no load_state_dict, and there is {', '.join(state)} to load")
 
     def local(self) -> "BilevelProblem":
-        """The problem of this process alone, whose directions `average` joins; by default the problem itself."""
+        """The problem of this process alone; `average` takes the mean of its directions over all processes."""
         return self
 
     def average(self, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -106,11 +106,11 @@ def seeded(seed: int) -> torch.Generator:
 
 
 def full_samples(problem: BilevelProblem) -> Samples:
-    """`problem.full()`; ValueError where it is the inherited draw and draws differ, for then it is not all the data."""
+    """`problem.full()`; ValueError if it is the inherited single draw, and two draws have different losses."""
     if type(problem).full is BilevelProblem.full:
         x, y = problem.start(seeded(0))
         draws = [problem.sample(seeded(seed)) for seed in range(2)]
-        one, two = ([problem.upper(x, y, f).item(), problem.lower(x, y, g).item()] for f, g in draws)
+        one, two = ([problem.upper(x, y, s.upper).item(), problem.lower(x, y, s.lower).item()] for s in draws)
         if one != two:
             what = f"{type(problem).__name__} has no `full`, and its draws differ"
             raise ValueError(f"{what}, so one draw would stand for all the data: write def full(self) -> Samples")
@@ -118,17 +118,18 @@ def full_samples(problem: BilevelProblem) -> Samples:
 
 
 def check_vector(name: str, vector: Tensor, like: Tensor | None = None, start: bool = False) -> None:
-    """Raise ValueError unless `vector` is 1-D, float32 or float64, shaped as `like`, and at the `start` finite."""
+    """Raise ValueError unless `vector` is 1-D, of float32 or float64, of the shape and dtype of `like` if that is
+    given, and at the `start` also finite and not empty."""
     if not isinstance(vector, Tensor) or vector.dim() != 1 or vector.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"{name} must be a 1-D tensor of float32 or float64, got {_described(vector)}")
     if like is not None and (vector.shape != like.shape or vector.dtype != like.dtype):
-        raise ValueError(f"{name} changed: expected {_described(like)}, got {_described(vector)}")
+        raise ValueError(f"{name} has another shape or dtype: expected {_described(like)}, got {_described(vector)}")
     if start and not (len(vector) and vector.isfinite().all()):
         raise ValueError(f"{name} must have entries at the start, and all of them finite, got {vector}")
 
 
 def check_scalar(name: str, loss: Tensor, graph: bool = False) -> Tensor:
-    """Return `loss`, or raise ValueError unless it is a scalar tensor of floats, and if need be has a `graph`."""
+    """Return `loss`; ValueError unless it is a scalar tensor of floats and, with `graph`, depends on x or y."""
     if not isinstance(loss, Tensor) or loss.dim() != 0 or not loss.is_floating_point():
         hint = "take the mean over the batch, without .item() or numpy?"
         raise ValueError(f"{name} must return a scalar (0-D) tensor of floats, got {_described(loss)}; {hint}")
@@ -142,7 +143,7 @@ def check_problem(problem: BilevelProblem, seed: int) -> tuple[Tensor, Tensor]:
 
     Both losses are taken at the start with their gradients, which must be finite. g must depend on y, f on x or y, and
     one of them on x; a g without x is allowed: then grad Phi is grad_x f alone. A second call, by `upper_at` and
-    `lower_at`, must return the same, unless the problem has a `state_dict`, which says that it changes as it is used.
+    `lower_at`, must return the same up to rounding, unless `state_dict()` says that the problem changes as it is used.
     """
     if not isinstance(problem, BilevelProblem):
         raise ValueError(f"problem must be a BilevelProblem, got {type(problem).__name__} {problem!r}")
@@ -153,8 +154,8 @@ def check_problem(problem: BilevelProblem, seed: int) -> tuple[Tensor, Tensor]:
         if all(getattr(type(problem), each) is getattr(BilevelProblem, each) for each in (name, f"{name}_at")):
             raise ValueError(f"{type(problem).__name__} must define {name}(x, y, batch), or {name}_at(x, batch)")
     first = _at_start(problem, seed, problem.upper, problem.lower)
-    at = partial(BilevelProblem.upper, problem), partial(BilevelProblem.lower, problem)  # by upper_at and lower_at
-    second = first if problem.state_dict() else _at_start(problem, seed, *at)
+    by_at = partial(BilevelProblem.upper, problem), partial(BilevelProblem.lower, problem)  # call upper_at, lower_at
+    second = first if problem.state_dict() else _at_start(problem, seed, *by_at)
     for name, one, two in zip(("start", "start", "upper", "lower"), first, second, strict=True):
         rounding = torch.finfo(one.dtype).eps ** 0.5 * torch.linalg.vector_norm(one)
         if one.shape != two.shape or torch.linalg.vector_norm(one - two) > rounding:
@@ -165,7 +166,7 @@ def check_problem(problem: BilevelProblem, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def _at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> list[Tensor]:
-    """x_0, y_0, and f and g there, each with its gradient as one vector."""
+    """[x_0, y_0, (f, grad f), (g, grad g)] at the start, each a vector; ValueError for a loss that cannot be used."""
     x, y = problem.start(seeded(seed))
     check_vector("x", x, start=True)
     check_vector("y", y, start=True)
@@ -176,11 +177,11 @@ def _at_start(problem: BilevelProblem, seed: int, upper: Loss, lower: Loss) -> l
     found, knows_x = [x.detach(), y.detach()], False
     for name, loss, batch in (("upper", upper, samples.upper), ("lower", lower, samples.lower)):
         tensors = [t for t in tree_leaves((x, y, batch)) if isinstance(t, Tensor) and not t.is_inference()]
-        versions = [t._version for t in tensors]
+        versions = [t._version for t in tensors]  # torch raises it at each edit in place
         with torch.enable_grad():
             value = check_scalar(name, loss(x, y, batch), graph=True)
         if versions != [t._version for t in tensors]:
-            raise ValueError(f"{name} edits its batch, x or y in place, and will be asked there again: edit a copy")
+            raise ValueError(f"{name} edits its batch, x or y in place, and later calls would see that: edit a copy")
         slopes = in_x, in_y = torch.autograd.grad(value, (x, y), allow_unused=True)
         knows_x |= in_x is not None
         if in_y is None and (name == "lower" or in_x is None):

@@ -20,7 +20,7 @@ __all__ = [
     "Solver", "State", "Suggestions", "draw", "generator_at", "method", "option", "recursive_momentum",
 ]  # fmt: skip
 
-STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}  # the option that moves each variable
+STEPS = {"x": "alpha", "y": "beta", "v": "lam", "z": "gamma"}  # the step size of each variable (z: in F2SA, F3SA)
 
 
 def option(default: Any, allowed: Allowed, words: str = "") -> Any:
@@ -35,14 +35,14 @@ def method(cls: type) -> Any:
     text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
     said = [f for f in fields(made) if f.metadata]  # a field of a user's own need not say what it allows
-    options = ["    {} = {!r}: {words}; {allowed.words}".format(f.name, f.default, **f.metadata) for f in said]
+    options = ["    {} = {!r}: {words}; {allowed}".format(f.name, f.default, **f.metadata) for f in said]
     made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
     return made
 
 
 @dataclass(frozen=True)
 class Options:
-    """Fields that are checked when they are made; those that allow it may be schedules, and step sizes also rules."""
+    """Options, checked when the object is made (a schedule: at t = 0) and when they are used. Steps may be rules."""
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -106,7 +106,7 @@ class Adam(Options, Rule):
     def move(self, z: Tensor, d: Tensor, memory: Moments, t: int) -> tuple[Tensor, Moments]:
         k, m = memory.k + 1, torch.lerp(memory.m, d, 1 - self.beta1)
         s = torch.addcmul(memory.s * self.beta2, d, d, value=1 - self.beta2)
-        # The clamp is for `reverse`, which differentiates this: the root has no derivative at 0.
+        # The clamp is for `reverse` (in the book), which differentiates through this: the root has no slope at 0.
         root = s.clamp_min(torch.finfo(s.dtype).tiny).sqrt() / (1 - self.beta2**k) ** 0.5
         size = self.value("rate", t) / (1 - self.beta1**k)
         return torch.addcdiv(z, m, root + self.eps, value=-size), Moments(m, s, k)
@@ -143,14 +143,17 @@ class Solver(Options, ABC, Generic[S]):
         """The state at t = 0: the problem's own start and v_0 = 0, unless x, y or v are given in `points`."""
         check_problem(problem, seed)
         generator = seeded(seed)
-        x0, y0 = problem.start(generator)
+        x0, y0 = problem.start(generator)  # the run goes on with this generator, where the start has left it
         start = {"x": x0, "y": y0, "v": torch.zeros_like(y0)}
         for name, given in points.items():
+            if name not in start:
+                raise ValueError(f"init takes the points x, y and v, got {name}")
             check_vector(name, given, like=start[name], start=True)
         start = {name: point.detach().clone() for name, point in (start | points).items()}
+        # Only a check: x_0 stays where it is.
         check_vector("project_x(x)", problem.project_x(start["x"]), like=start["x"], start=True)
         rules = {name: rule for name in STEPS if isinstance(rule := self.step_of(name), Rule)}
-        memory = {name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()}
+        memory = {name: rule.start(start.get(name, start["y"])) for name, rule in rules.items()}  # z starts as y
         return self.init_memory(State(**start, t=0, rng=generator.get_state(), memory=memory))
 
     def init_memory(self, state: State) -> S:
@@ -169,11 +172,13 @@ class Solver(Options, ABC, Generic[S]):
         """The method itself: the state with x, y, v and whatever it remembers moved on; `step` does the rest."""
 
     def move(self, problem: BilevelProblem, state: S, **directions: Tensor) -> S:
-        """The state with each variable z that is named moved along its d, by z <- z - rate d or by its rule."""
+        """The state with each variable that is named moved, z <- z - rate d or by its rule; then x <- project_x(x)."""
         changes, memory = dict[str, Any](), {**state.memory}
         for name, d in directions.items():
             z, step = vars(state)[name], self.step_of(name)
             if isinstance(step, Rule):
+                if name not in memory:
+                    raise ValueError(f"{type(self).__name__} moves {name} by {step}: make the state by its own init")
                 z, memory[name] = step.move(z, d, memory[name], state.t)
             else:
                 z = z - self.value(STEPS[name], state.t) * d
@@ -185,7 +190,7 @@ class Solver(Options, ABC, Generic[S]):
         return vars(self).get(STEPS[name])
 
     def momentum_weight(self, t: int) -> float:
-        """eta_t, the weight of the newest estimate: 1 at t = 0, where there is no past."""
+        """eta_t in [0, 1]: the past has weight 1 - eta_t. At t = 0 there is no past, and it is 1."""
         return 1.0 if t == 0 else self.value("eta", t)
 
     def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:
@@ -194,7 +199,7 @@ class Solver(Options, ABC, Generic[S]):
 
     @classmethod
     def suggestions(cls, common: Suggestions, m: Any) -> Suggestions:
-        """What `suggest` sets: to the `common` ones a method adds its own, from the Curvature m of the problem."""
+        """Options that `suggest` sets, with reasons: the `common` ones. A method may add some from the Curvature m."""
         return common
 
 
@@ -203,7 +208,7 @@ class SingleLoop(Solver[S]):
     """A method that moves x, y and v once a step, along the three directions of one draw or of three."""
 
     delta: Rate | None = option(
-        None, STEP.or_none(), "step of central differences, in units of v; None: exact products"
+        None, STEP.or_none(), "None: exact products; else gradients are taken at y + delta v and y - delta v"
     )
     independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
 
@@ -238,6 +243,7 @@ def generator_at(state: State) -> torch.Generator:
 
 
 def recursive_momentum(now: E, past: E, before: E, eta: float) -> E:
-    """h_t = d_t(now) + (1 - eta) (h_{t-1} - d_t(before)), both d_t on the same samples, for each tensor of a tuple."""
+    """h_t = now + (1 - eta) (past - before) for each tensor of a named tuple: past is h_{t-1}, now and before are the
+    directions d_t at (x_t, y_t, v_t) and at (x_{t-1}, y_{t-1}, v_{t-1}), on the same samples."""
     parts = zip(now, past, before, strict=True)
     return cast(Any, type(now))(*(torch.add(d, h - b, alpha=1 - eta) for d, h, b in parts))

@@ -1,4 +1,4 @@
-"""FMBO: single loop, exact products, recursive momentum on all three variables, v kept in a ball.
+"""FMBO: single loop, exact products by default, recursive momentum on all three variables, v kept in a ball.
 
 Yang, Xiao, Ji (2023), "Achieving O(eps^-1.5) complexity in Hessian/Jacobian-free stochastic bilevel
 optimization", Algorithm 2, equations def:htg, def:htR, def:htf.
@@ -8,7 +8,8 @@ optimization", Algorithm 2, equations def:htg, def:htR, def:htf.
     v_{t+1} = project(v_t - lam_t h^R_t, r_v)
     x_{t+1} = x_t - alpha_t h^f_t
 
-d_t(now) and d_t(before) are the directions at (x_t, y_t, v_t) and (x_{t-1}, y_{t-1}, v_{t-1}) on the SAME samples.
+h^g, h^R and h^f estimate d_y, d_v and d_x (in the code h.y, h.v and h.x). d_t(now) and d_t(before) are the
+directions at (x_t, y_t, v_t) and (x_{t-1}, y_{t-1}, v_{t-1}) on the SAME samples.
 Cost of a step: 6 gradients, 2 H v, 2 J v (half of it at t = 0, or wherever eta_t = 1).
 
 Departures from the print: h^R is built from its own past (def:htR prints h^g); eta_0 = 1; v_0 is projected too.
@@ -35,8 +36,8 @@ class MomentumState(State):
 
     @classmethod
     def first(cls, state: State) -> Self:
-        """At t = 0 there is no past: h will be the first directions."""
-        h = Directions(*map(torch.zeros_like, (state.y, state.v, state.x)))
+        """At t = 0 there is no past. No step reads these zeros, because eta_0 = 1."""
+        h = Directions(y=torch.zeros_like(state.y), v=torch.zeros_like(state.v), x=torch.zeros_like(state.x))
         return cls(**vars(state), before=Point(state.x, state.y, state.v), h=h)
 
 
@@ -47,7 +48,7 @@ class FMBO(SingleLoop[MomentumState]):
     alpha: Step = option(Power(0.2), STEP, "step of x")
     beta: Step = option(Power(0.5), STEP, "step of y")
     lam: Step = option(Power(0.5), STEP, "step of v")
-    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "weight of the newest estimate, 1 is no momentum")
+    eta: Rate = option(Power(1.0, 7.0, 2 / 3, cap=1.0), UNIT, "1 - eta is the weight of the past; 1 is no momentum")
     r_v: float = option(100.0, RADIUS, "radius of the ball that v is kept in")
 
     def init_memory(self, state: State) -> MomentumState:
@@ -55,12 +56,12 @@ class FMBO(SingleLoop[MomentumState]):
 
     def update(self, problem: BilevelProblem, state: MomentumState, generator: torch.Generator) -> MomentumState:
         point, eta = Point(state.x, state.y, state.v), self.momentum_weight(state.t)
-        # 1. The three directions here and at the previous point, on the same samples.
+        # 1. The three directions at the present point.
         samples = self.draw(problem, generator)
         h = now = self.directions(problem, *point, samples, state.t)
+        # 2. Recursive momentum, with the directions at the previous point on the same samples. At eta = 1 it is idle.
         if eta < 1:
             before = self.directions(problem, *state.before, samples, state.t)
-            # 2. Recursive momentum; with eta = 1 nothing of the past is left.
             h = recursive_momentum(now, state.h, before, eta)
         # 3. One step of each variable, all from the time-t point.
         state = self.move(problem, state, y=h.y, v=h.v, x=h.x)

@@ -6,7 +6,7 @@ global variance reduction algorithms", Algorithm 1.
     y_{t+1} = y_t - beta_t d_y,   v_{t+1} = v_t - lam_t d_v,   x_{t+1} = x_t - alpha_t d_x
 
 Cost of a step: 3 gradients, 1 H v, 1 J v. It is FMBO with eta = 1 and no projection.
-Here v approximates H^-1 grad_y f; the paper of SOBA writes the opposite sign. It has beta = lam.
+Here v approximates H^-1 grad_y f; the paper of SOBA uses the opposite sign, and one step size for y and v.
 """
 
 from torch import Generator

@@ -74,7 +74,7 @@ def test_conjugate_gradients_end_in_as_many_steps_as_dimensions():
 
 def test_bad_input_is_refused():
     problem = Quadratic()
-    with pytest.raises(ValueError, match="x changed: expected shape"):
+    with pytest.raises(ValueError, match="x has another shape or dtype: expected shape"):
         hypergradient(problem, torch.ones(4, dtype=torch.float64))
     with pytest.raises(ValueError, match="x must be a 1-D"):
         hypergradient(problem, torch.ones(5, 1, dtype=torch.float64))
