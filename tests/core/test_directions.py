@@ -268,6 +268,12 @@ def test_projection_is_the_nearest_point_of_the_ball(w, u, radius, dtype):
     assert (p - inside).norm() <= (w - inside).norm() * (1 + 1e-5) + 1e-30  # non-expansive towards the ball
 
 
+def test_projection_leaves_the_sphere_and_is_close_to_it():
+    v = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    assert torch.equal(project(v, 5.0), v)
+    assert project(v, 1.0).norm() >= 1 - 6 * torch.finfo(v.dtype).eps
+
+
 def test_projection_can_hurt_towards_a_point_outside_the_ball():
     w, outside = torch.tensor([2.0, 0.0]), torch.tensor([3.0, 0.0])
     assert (project(w, 1.0) - outside).norm() > (w - outside).norm()
@@ -290,7 +296,13 @@ def test_bad_shapes_and_losses_are_refused(generator):
         exact(problem, x[:, None], y, v, samples)
     with pytest.raises(ValueError, match="v has another shape or dtype: expected shape \\(4,\\)"):
         exact(problem, x, y, v[:1], samples)
-    problem.lower = lambda x, y, batch: y * 2
-    for directions in (exact, lambda *a: finite_difference(*a, 0.1)):
-        with pytest.raises(ValueError, match="lower must return a scalar"):
-            directions(problem, x, y, v, Samples(samples.upper, samples.lower))
+    for name, loss, words in (
+        ("lower", lambda x, y, batch: y * 2, "lower must return a scalar"),
+        ("lower", lambda x, y, batch: y.detach().sum(), "lower does not depend on x or y"),
+        ("upper", lambda x, y, batch: y.detach().sum(), "upper does not depend on x or y"),
+    ):
+        setattr(problem, name, loss)
+        for directions in (exact, lambda *a: finite_difference(*a, 0.1)):
+            with pytest.raises(ValueError, match=words):
+                directions(problem, x, y, v, Samples(samples.upper, samples.lower))
+        delattr(problem, name)
