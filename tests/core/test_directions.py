@@ -10,6 +10,7 @@ from bilevel_core import FMBO, Samples
 from bilevel_core.counting import counting
 from bilevel_core.directions import (
     ThreeSamples,
+    derivatives,
     exact,
     finite_difference,
     grad_x,
@@ -296,6 +297,8 @@ def test_bad_shapes_and_losses_are_refused(generator):
         exact(problem, x[:, None], y, v, samples)
     with pytest.raises(ValueError, match="v has another shape or dtype: expected shape \\(4,\\)"):
         exact(problem, x, y, v[:1], samples)
+    with pytest.raises(RuntimeError, match="does not require grad"):  # what torch says of anything else stays
+        derivatives(torch.ones(2, requires_grad=True).sum(), x)
     for name, loss, words in (
         ("lower", lambda x, y, batch: y * 2, "lower must return a scalar"),
         ("lower", lambda x, y, batch: y.detach().sum(), "lower does not depend on x or y"),

@@ -1,12 +1,14 @@
 """The hypergradient against closed forms and differences of Phi, and Phi as a function for torch."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.autograd import gradcheck
 
-from bilevel_core import Samples, hypergradient, objective
+from bilevel_core import hypergradient, objective
 from bilevel_core.counting import counting
-from bilevel_core.implicit import NotConverged, conjugate_gradients
+from bilevel_core.implicit import NotConverged, conjugate_gradients, solve_lower
 from bilevel_core.problems import Quadratic, Valley
 from core.families import LogCosh, Penalties, minimised
 
@@ -64,12 +66,35 @@ def test_a_lower_level_that_is_not_strongly_convex_is_refused():
         hypergradient(Saddle(), Saddle().x0)
 
 
+def test_newton_stops_at_its_goal_and_halves_a_step_that_overshoots():
+    two = torch.tensor([2.0], dtype=torch.float64)
+    assert solve_lower(lambda y: y @ y / 2, two, 1.0, 9).y == 2  # ||grad|| = 2 <= 1.0 max(1, 2): it is there already
+    assert solve_lower(lambda y: y @ y / 2, two, 0.9, 9).y == 0
+    assert solve_lower(lambda y: (1 + y @ y).sqrt(), two, 1e-8, 99).y.abs() < 1e-6  # a full step leads to -8
+    with pytest.raises(NotConverged, match=r"after 2 Newton steps the lower gradient's norm is 0\.263 > 3\.63e-12"):
+        solve_lower(lambda y: y.cosh().sum(), two, 1e-12, 2)
+    with pytest.raises(NotConverged, match="no descent on the lower level; its gradient norm is still 2"):
+        solve_lower(lambda y: y @ y / 2 * torch.where(y == 2, 1.0, torch.nan).sum(), two, 1e-12, 2)
+
+
+def test_oracle_calls_are_counted():
+    problem = Quadratic(mu=1.0, L=1.0)  # one step of conjugate gradients solves a system with A, one of Newton the rest
+    with counting() as calls:
+        hypergradient(problem, problem.x0, y=torch.zeros_like(problem.b))
+    assert (calls.gradients, calls.Hv, calls.Jv) == (4, 2, 1)
+
+
 def test_conjugate_gradients_end_in_as_many_steps_as_dimensions():
     problem = Quadratic(dim_y=12, mu=0.1, L=10)
     steps = []
     u = conjugate_gradients(lambda p: steps.append(1) or problem.A @ p, problem.b, 1e-12)
     torch.testing.assert_close(u, torch.linalg.solve(problem.A, problem.b), rtol=1e-9, atol=1e-9)
     assert len(steps) <= 14
+    assert not conjugate_gradients(lambda p: p, problem.b, 1.0).any()  # 0 is as good as asked for
+    turned = torch.tensor([[1.0, 0.5], [-0.5, 1.0]])
+    for M, words in ((0 * turned, "curvature 0"), (-1.5 * torch.eye(2), "curvature -1.5"), (turned, "residual 13")):
+        with pytest.raises(NotConverged, match=words):
+            conjugate_gradients(partial(torch.mv, M), torch.ones(2), 1e-6)
 
 
 def test_bad_input_is_refused():
@@ -78,20 +103,13 @@ def test_bad_input_is_refused():
         hypergradient(problem, torch.ones(4, dtype=torch.float64))
     with pytest.raises(ValueError, match="x must be a 1-D"):
         hypergradient(problem, torch.ones(5, 1, dtype=torch.float64))
+    with pytest.raises(ValueError, match="y must be a 1-D"):
+        hypergradient(problem, problem.x0, y=problem.b[:, None])
     with pytest.raises(ValueError, match="tol must be a positive number"):
         hypergradient(problem, problem.x0, tol=0)
-
-
-def test_a_problem_without_full_uses_one_draw():
-    class Deterministic(LogCosh):
-        def sample(self, generator):
-            return Samples(*super().full())
-
-        full = LogCosh.__mro__[1].full
-
-    torch.testing.assert_close(
-        hypergradient(Deterministic(), LogCosh().x0).gradient, hypergradient(LogCosh(), LogCosh().x0).gradient
-    )
+    problem.upper = lambda x, y, batch: y.detach().sum()
+    with pytest.raises(ValueError, match="upper does not depend on x or y"):
+        hypergradient(problem, problem.x0, y=problem.b)
 
 
 @pytest.mark.parametrize("problem", [Quadratic(), LogCosh(), Valley()], ids=lambda problem: type(problem).__name__)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_core import SOBA, Adam, Momentum, Normalised, run
+from bilevel_core import SOBA, Adam, Momentum, Normalised
 from bilevel_core.directions import exact, grad_y
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power, Rule
@@ -150,19 +150,6 @@ def test_a_rule_of_x_acts_on_the_direction_of_the_method(name, rule):
             rtol=1e-9, atol=1e-9,
         )  # fmt: skip
         state = after
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("rule", [Adam(0.01), Momentum(0.01), Normalised(0.01, 0.9)])
-def test_a_run_with_rules_resumes_bit_equal(name, rule, tmp_path):
-    solver, options = with_rules(name, rule), {"every": 2, "progress": False}
-    whole = run(Quadratic(noise=0.5), solver, steps=4, **options)
-    run(Quadratic(noise=0.5), solver, steps=2, checkpoint=tmp_path / "run.ckpt", **options)
-    resumed = run(Quadratic(noise=0.5), solver, steps=4, checkpoint=tmp_path / "run.ckpt", **options)
-    assert all(torch.equal(getattr(whole.state, part), getattr(resumed.state, part)) for part in ("x", "y", "v"))
-    for one, two in zip(whole.state.memory.values(), resumed.state.memory.values(), strict=True):
-        assert type(one) is type(two)
-        assert all(torch.equal(torch.as_tensor(a), torch.as_tensor(b)) for a, b in zip(one, two, strict=True))
 
 
 class Half(NamedTuple):

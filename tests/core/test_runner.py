@@ -109,6 +109,7 @@ def test_run_is_the_steps_one_after_the_other():
     for _ in range(17):
         state = solver.step(problem, state)
     assert same_state(state, run(problem, solver, 3, steps=17, **quiet).state)
+    assert [*run(problem, solver, steps=300, **quiet).history.step] == [*range(0, 301, 3)]  # 100 rows, and the start
 
 
 class Measured(FMBO):
@@ -143,8 +144,9 @@ def test_evaluate_cannot_change_the_run():
     assert same_state(run(problem, FMBO(), steps=5, **quiet).state, run(quadratic(), FMBO(), steps=5, **quiet).state)
 
 
-def test_divergence_is_recorded_with_its_step():
-    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, **quiet)
+@pytest.mark.parametrize("every", [None, 1])
+def test_divergence_is_recorded_with_its_step(every):
+    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, every=every, **quiet)
     assert (result.stop, result.nonfinite) == ("diverged", "y")
     last = result.history.iloc[-1]
     assert last.step == result.diverged_at == result.state.t + 1 < 1000
