@@ -148,13 +148,6 @@ def test_the_head_starts_at_zero_or_as_pytorch_would(representation):
     assert 0.9 / 84**0.5 < y.abs().max() <= 1 / 84**0.5  # uniform on +-1 / sqrt(inputs)
 
 
-def test_a_head_of_zeros_has_the_loss_of_a_guess(representation, generator):
-    x, y = representation.start(generator)
-    samples = representation.sample(generator)
-    assert representation.upper(x, y, samples.upper).item() == pytest.approx(math.log(10), rel=1e-6)
-    assert representation.evaluate(x, y)["upper_loss"] == pytest.approx(math.log(10), rel=1e-6)
-
-
 def test_lenet_directions_agree_exact_and_by_finite_differences(representation, generator):
     x, y = representation.start(generator)
     y = y + 0.1 * torch.randn(y.shape, generator=generator)
@@ -176,14 +169,6 @@ def test_the_ridge_makes_the_lower_level_strongly_convex(representation, generat
     assert hessian_vector(representation, x, y, shift, batch).norm() < 1e-5 * shift.norm()
     ridged = HyperRepresentation(ridge=0.05, evaluation_size=10)
     torch.testing.assert_close(hessian_vector(ridged, x, y, shift, batch), 0.1 * shift, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.slow  # a network has to learn
-def test_a_few_steps_of_fdehbo_learn(representation):
-    solver = SOLVERS["FdeHBO"](alpha=0.02, beta=0.5, lam=0.05, eta=0.9, delta=0.1, r_v=10.0)
-    history = run(representation, solver, steps=100, every=100, progress=False).history
-    assert history.upper_loss.iloc[-1] < 0.7 * history.upper_loss.iloc[0]
-    assert history.upper_accuracy.iloc[-1] > 0.6
 
 
 # Hyper-cleaning

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from bilevel_core import FMBO, FdeHBO, run, run_seeds, runner
+from bilevel_core import FMBO, BilevelProblem, FdeHBO, run, run_seeds, runner
 from bilevel_core.problems import Quadratic
 from bilevel_core.runner import Budget
 from core.runs import CLOCKS, Ticking, interrupt, quadratic, quiet, same_history, same_state
@@ -214,6 +214,7 @@ def test_best_state_is_kept(best):
     assert (row["step"], row["loss"], result.stop) == (8, 1.0, "steps")
     assert same_state(state, run(Bowl(noise=0.5), FMBO(), steps=8, every=2, **quiet).state)
     assert run(Bowl(), FMBO(), steps=4, every=2, **quiet).best is None
+    assert run(quadratic(), FdeHBO(), steps=4, every=2, best="Hv", **quiet).best[0].t == 0  # the first of equals
 
 
 def test_best_state_survives_an_interruption(tmp_path):
@@ -275,3 +276,13 @@ def test_interrupted_row_is_not_saved_half(tmp_path):
     assert run(problem, FMBO(), **options).stop == "interrupted"
     resumed = run(Ticking(), FMBO(), **options)
     assert same_history(resumed.history, run(Ticking(), FMBO(), steps=30, every=5, **quiet).history)
+
+
+def test_refit_that_is_not_possible_is_refused_before_the_work():
+    class Drawn(Quadratic):
+        full = BilevelProblem.full
+
+    rows = []
+    with pytest.raises(ValueError, match="has no `full`"):
+        run(Drawn(noise=0.5), FMBO(), steps=5, refit=True, callback=lambda state, row: rows.append(row), **quiet)
+    assert not rows
