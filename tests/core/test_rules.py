@@ -39,6 +39,7 @@ def test_a_rule_is_that_of_torch_bit_for_bit(rule, theirs, schedule, dtype, gene
     parameter = z.clone().requires_grad_()
     optimiser, rule = theirs(parameter), rule if schedule is None else replace(rule, rate=schedule)
     memory = rule.start(z)
+    assert (Momentum().rate, Normalised().rate, Adam().rate) == (1e-2, 1e-2, 1e-3)
     for t in range(30):
         d = torch.randn(1003, generator=generator, dtype=dtype) * 10 ** (t % 5 - 3)
         d[: 10 * t] = 0  # entries without a gradient go on by their memory

@@ -96,6 +96,7 @@ def test_the_first_estimators_are_plain_gradients_whatever_eta_is(Method):
     problem = LogCosh(noise=1.0)
     first = [walk(problem, Method(**STEPS | {"eta": eta}), 1)[1] for eta in (0.0, 0.1, 1.0)]
     samples = problem.sample(torch.Generator().manual_seed(0))
+    assert Method(eta=0.1).momentum_weight(0) == 1
     for state in first:
         torch.testing.assert_close(state.h.y, problem.g_y(problem.x0, problem.y0, samples.lower))
         torch.testing.assert_close(state.h.v, -problem.f_y(problem.x0, problem.y0, samples.upper))  # v_0 = 0
