@@ -35,7 +35,7 @@ NUMPY = [bytes, np.ndarray, np.dtype, *(np.zeros(shape).sum(0).__reduce__()[0] f
 NUMPY += [type(np.dtype(code)) for code in np.typecodes["All"]]  # all that arrays and their numbers are pickled with
 
 
-class Point(NamedTuple):
+class Snapshot(NamedTuple):
     """A run between two steps: the state of its method, and what `problem.state_dict()` returned there."""
 
     state: State
@@ -106,7 +106,9 @@ class Checkpoint:
             if place := difference(self.latest, self._read(file)[0]):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
-            raise ValueError(f"{self.path} cannot hold this run, only nests of tensors and numbers") from error
+            why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
+            allowed = "nests of tensors, numbers, words and arrays, and what the first state is made of"
+            raise ValueError(f"{self.path} cannot hold this run ({why}); it can hold {allowed}") from error
         write_atomically(self.path, file)
         self.latest, now = None, time.monotonic()
         self.due = now + max(PAUSE_SECONDS, (now - began) / SAVING_SHARE)
@@ -134,8 +136,8 @@ class Checkpoint:
         self.points = {name: content[name] for name in self.points}
         return content
 
-    def _point(self, state: State) -> Point:
-        return Point(state, copy.deepcopy(self.problem.state_dict()))
+    def _point(self, state: State) -> Snapshot:
+        return Snapshot(state, copy.deepcopy(self.problem.state_dict()))
 
     def _read(self, file: bytes) -> tuple[dict[str, Any], str]:
         """The content of a file, if it is of a run with these options, and the torch that wrote it."""
@@ -150,12 +152,14 @@ class Checkpoint:
         with torch.serialization.safe_globals([*NUMPY, *self.classes]):  # a file can make nothing else
             return torch.load(io.BytesIO(content), weights_only=True), saved["torch"]
 
-    def _check_step(self, step: str, before: Point, after: Point, version: str) -> None:
+    def _check_step(self, step: str, before: Snapshot, after: Snapshot, version: str) -> None:
         """Take a step again, and compare the bits."""
         self.problem.load_state_dict(before.problem)
-        again = Point(self.solver.step(self.problem, before.state), self.problem.state_dict())
+        again = Snapshot(self.solver.step(self.problem, before.state), self.problem.state_dict())
         if place := difference(after, again):
-            cause = f"other code, data or torch (it was {version}), or steps that do not repeat"
+            cause = "other code or data, or steps that do not repeat"
+            if version != torch.__version__:
+                cause = f"its torch was {version}, now it is {torch.__version__}"
             raise ValueError(f"its {step} step, taken again, gives another {place}: {cause}")
 
 

@@ -31,7 +31,7 @@ ROUNDING_SHARE = 0.1  # the error of H v by finite differences, in parts of H v
 def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. The first column is watched if named a loss or objective."""
     losses = [name for name in result.columns[:1] if "loss" in name or "objective" in name]
-    step_of = {"x": "alpha", "y": "beta", "v": "lam" if hasattr(result.solver, "lam") else "eta_series"}
+    step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in vars(result.solver) else "eta_series"}
     if result.nonfinite:
         what = f"{' and '.join(result.nonfinite)} ceased to be finite at step {result.diverged_at}"
         steps = " and ".join(step_of[variable] for variable in result.nonfinite)

@@ -102,7 +102,10 @@ class Modules(BilevelProblem):
         self.upper_size, self.lower_size = sizes if len(sizes) == 2 else sizes * 2
         COUNT.check(batch_size=min(sizes))
         f, g = loss if isinstance(loss, tuple) else (loss, loss)
-        asks = [inspect.signature(getattr(each, "forward", each)).parameters.keys() for each in (f, g)]
+        asks = [
+            inspect.signature(each.forward if isinstance(each, nn.Module) else each).parameters.keys()
+            for each in (f, g)
+        ]
         self.losses, self.ridge = [(f, EXTRAS & asks[0]), (g, EXTRAS & asks[1])], ridge
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
         self.x_blocks = tuple(self.outer.sizes)

@@ -1,7 +1,7 @@
 """Two problems with closed forms: Quadratic, in any dimension, and Valley, in one, where everything can be drawn."""
 
+from abc import abstractmethod
 from collections import namedtuple
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,19 @@ LowerNoise = namedtuple("LowerNoise", "scale y")
 class ClosedForm(BilevelProblem):
     """A problem whose Phi, grad Phi and y* are known."""
 
-    def evaluate(self: Any, x: Tensor, y: Tensor) -> dict[str, float]:
+    @abstractmethod
+    def objective(self, x: Tensor) -> Tensor:
+        """Phi(x)."""
+
+    @abstractmethod
+    def hypergradient(self, x: Tensor) -> Tensor:
+        """grad Phi(x)."""
+
+    @abstractmethod
+    def y_star(self, x: Tensor) -> Tensor:
+        """The lower-level solution."""
+
+    def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         objective, slope, error = self.objective(x), self.hypergradient(x).norm(), (y - self.y_star(x)).norm()
         return {"objective": objective.item(), "hypergradient_norm": slope.item(), "lower_error": error.item()}
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bilevel_core.counting import count, counting
 from bilevel_core.directions import derivatives, leaf
-from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, check_vector, full_samples, seeded
+from bilevel_core.problem import BilevelProblem, check_problem, check_scalar, check_vector, full_samples
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,9 @@ class Refit:
 def refit(problem: BilevelProblem, x: Tensor, seed: int = 0, *, max_steps: int = 500) -> Refit:
     """Solve the lower level at `x` on `problem.full()`, from the y_0 of `seed`, by up to `max_steps` steps of L-BFGS,
     until ||grad_y g|| is at most its first value times the root of the machine epsilon; then evaluate."""
-    check_problem(problem, seed)
-    x0, y = problem.start(seeded(seed))
+    x0, y = check_problem(problem, seed)
     check_vector("x", x, like=x0)
-    y, norm, tolerance = y.detach().clone(), torch.linalg.vector_norm, torch.finfo(y.dtype).eps ** 0.5
+    norm, tolerance = torch.linalg.vector_norm, torch.finfo(y.dtype).eps ** 0.5
     g = problem.lower_at(x.detach(), full_samples(problem).lower)
 
     def value_and_slope(y: Tensor) -> tuple[Tensor, Tensor]:

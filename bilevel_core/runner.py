@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from bilevel_core import refitting
@@ -291,5 +293,8 @@ def _numbers(source: str, given: Any, taken: Row) -> Row:
     """What `measure` or `evaluate` returned as plain numbers, if they have names of their own."""
     if not isinstance(given, Mapping) or {*given} & {*taken}:
         raise ValueError(f"{source} must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
-    plain = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}
+    plain = {
+        name: value.item() if isinstance(value, Tensor | np.ndarray | np.generic) else value
+        for name, value in given.items()
+    }
     return {name: int(value) if isinstance(value, int) else float(value) for name, value in plain.items()}

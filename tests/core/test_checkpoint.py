@@ -280,7 +280,7 @@ def test_another_torch_is_told_if_its_steps_differ(path):
     forge(path, other, data)
     assert saved(path, networks(), steps=4).state.t == 4  # the same bits: no harm
     forge(path, other, data)
-    with pytest.raises(ValueError, match=r"torch \(it was 2\.9\)"):
+    with pytest.raises(ValueError, match=r"its torch was 2\.9, now it is"):
         saved(path, networks(shift=1.0))
 
 
