@@ -1,7 +1,7 @@
 """make mutate: change one thing at a time in the code, and see whether a test fails.
 
 A mutant is a module in which one comparison, operator, number, condition or statement is another one. It is killed if a
-test fails or runs out of time: any test of the theory, a fast one of the core. A survivor is either a gap in the tests
+test fails or runs out of time: a fast one of its folder, or a slow one of its own file of tests. A survivor is either a gap in the tests
 or changes nothing that a user could see: then `survivors.csv` says why. The command fails where a survivor has no
 reason, or fewer than 95 % are killed.
 
@@ -31,6 +31,7 @@ NAMES = ("directions.py", "implicit.py", "runner.py", "checkpoint.py", "solvers/
          "solvers/fdehbo.py", "solvers/soba.py", "solvers/alternating.py")  # fmt: skip
 LEAST_KILLED = 0.95
 SECONDS_A_MUTANT = 120
+NO_TESTS = 5  # the exit code of pytest where it finds none
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -119,10 +120,16 @@ def run_tests(mutant: Mutant, killers: str) -> int:
         compile(mutant.source, target, "exec") if self.path == target else get_code(self, name)
     )
     signal.alarm(SECONDS_A_MUTANT)  # ends the process
-    folder, kinds = ("tests/theory", ("not slow", "slow")) if THEORY in mutant.file else ("tests/core", ("not slow",))
-    options = ["-x", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider", folder]
-    codes = (pytest.main([*options, "-m", kind], plugins=[KillersFirst(killers)]) for kind in kinds)
-    return next((code for code in codes if code), 0)
+    folder = slow_tests = "tests/theory"
+    if mutant.file.startswith(CORE):
+        folder = "tests/core"
+        slow_tests = f"{folder}/test_{'solvers' if 'solvers/' in mutant.file else Path(mutant.file).stem}.py"
+    options = ["-x", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider"]
+    for kind, tests in (("not slow", folder), ("slow", slow_tests)):
+        code = pytest.main([*options, "-m", kind, tests], plugins=[KillersFirst(killers)])
+        if code not in (0, NO_TESTS):
+            return code
+    return 0
 
 
 def survivors(waiting: list[Mutant], jobs: int) -> Iterator[Mutant]:
