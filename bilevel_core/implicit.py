@@ -6,6 +6,7 @@ The lower level is solved by Newton's method, its steps and v* by conjugate grad
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -79,8 +80,10 @@ class LowerPoint:
 def solve_lower(g: Callable[[Tensor], Tensor], y: Tensor, tol: float, max_steps: int) -> LowerPoint:
     """y*(x) by Newton's method with backtracking on g, the lower loss at x as a function of y."""
     at, steps = LowerPoint(g, y), 0
+    if not math.isfinite(at.norm):
+        raise NotConverged(f"the lower loss is {at.value.item():.3g} at the first y, and its gradient is not finite")
     goal = tol * max(1.0, at.norm)
-    while not at.norm <= goal:  # and nan is not
+    while at.norm > goal:
         if steps >= max_steps:
             raise NotConverged(f"after {steps} Newton steps the lower gradient's norm is {at.norm:.3g} > {goal:.3g}")
         # An inexact Newton direction is enough far away; near y* the forcing term makes convergence superlinear.
@@ -128,7 +131,8 @@ class Objective:
         Phi(x) = f(x, y*(x)),     Phi(x).backward() adds  grad_x f - J v*  to x.grad
 
     Each call solves the lower level and its linear system as `hypergradient` does, from the `y` and `v` of the last
-    call. It can be differentiated once.
+    call. It can be differentiated once. Where they cannot be solved the first call raises NotConverged; later ones warn
+    and return inf with an infinite slope, from which a line search steps back.
     """
 
     def __init__(
@@ -141,8 +145,15 @@ class Objective:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Phi(x)."""
+        check_vector("x", x, start=True)
         last = self.y, self.tol, self.max_steps, self.v
-        gradient, self.y, self.v = hypergradient(self.problem, x, self.samples, *last)
+        try:
+            gradient, self.y, self.v = hypergradient(self.problem, x, self.samples, *last)
+        except NotConverged as error:
+            if self.y is None:
+                raise
+            warnings.warn(f"Phi(x) = inf: {error}; a line search steps back from here", stacklevel=2)
+            return math.inf * (1 + (x - x.detach()).sum())
         value = self.problem.upper(x.detach(), self.y, self.samples.upper).detach()
         return value + (x - x.detach()) @ gradient  # adds nothing but the slope
 

@@ -135,9 +135,9 @@ class Penalties(BilevelProblem):
         return self.upper(x, y, self.upper_data)
 
 
-def minimised(phi, optimiser, steps, **options):
-    """Where an optimiser of torch brings 20 zeros."""
-    x = torch.zeros(20, dtype=torch.float64, requires_grad=True)
+def minimised(phi, optimiser, steps, size=20, **options):
+    """Where an optimiser of torch brings so many zeros."""
+    x = torch.zeros(size, dtype=torch.float64, requires_grad=True)
     method = optimiser([x], **options)
 
     def closure():

@@ -1,5 +1,6 @@
 """The hypergradient against closed forms and differences of Phi, and Phi as a function for torch."""
 
+import math
 from functools import partial
 
 import pytest
@@ -159,6 +160,26 @@ def test_samples_and_tolerance_are_its_own():
     rough = objective(problem, samples, tol=1e-2)
     rough(x)
     assert 1e-8 < (rough.y - hypergradient(problem, problem.x0, samples).y).norm() < 1e-1
+
+
+class Fenced(Valley):
+    """The valley, with a lower loss that is nan beyond x = 0.9."""
+
+    def lower(self, x, y, batch):
+        return super().lower(x, y, batch) + 1e-3 * (0.9 - x).log().sum() * (y @ y)
+
+
+def test_line_search_steps_back_from_where_the_lower_level_cannot_be_solved():
+    problem = Fenced(b=2.0, start=(0.0, 0.0))
+    phi = objective(problem)
+    with pytest.warns(UserWarning, match=r"Phi\(x\) = inf: the lower loss is nan at the first y"):
+        found = minimised(phi, torch.optim.LBFGS, 3, size=1, line_search_fn="strong_wolfe", tolerance_change=0)
+    assert 0 < found < 0.9
+    assert hypergradient(problem, found).gradient.abs() < 1e-5
+    with pytest.raises(NotConverged, match="the lower loss is nan"):  # nothing to step back to
+        objective(problem)(found + 1)
+    with pytest.raises(ValueError, match="all of them finite"):
+        phi(math.nan * found)
 
 
 @pytest.mark.slow
