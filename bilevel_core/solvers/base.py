@@ -162,8 +162,9 @@ class Solver(Options, ABC, Generic[S]):
 
     def step(self, problem: BilevelProblem, state: S) -> S:
         """One iteration: the state at t + 1."""
-        if not isinstance(state, self.state_type):
-            raise TypeError(f"{type(self).__name__} needs a state that its own init made, got a {type(state).__name__}")
+        if type(state) is not self.state_type:
+            what = f"needs a state that its own init made, got a {type(state).__name__}"
+            raise TypeError(f"{type(self).__name__} {what} (its state_type is {self.state_type.__name__})")
         generator = generator_at(state)
         return self.update(problem, state, generator).replace(t=state.t + 1, rng=generator.get_state())
 

@@ -111,6 +111,8 @@ class Nested(State):
 class Remembering(SOBA):
     """SOBA, with a memory that changes its length and its kinds of things, and makes a difference."""
 
+    state_type = Nested
+
     def init_memory(self, state):
         return Nested(**vars(state), things={"list": [], "tuple": (), "note": Note("", None), "pair": Pair(0, 0)})
 
@@ -144,6 +146,8 @@ def test_states_of_any_nest_come_back_as_they_were(path):
 @pytest.mark.parametrize("thing", [deque([1]), object(), lambda t: t])
 def test_state_that_cannot_be_saved_is_refused_at_once(path, thing):
     class Odd(SOBA):
+        state_type = Nested
+
         def init_memory(self, state):
             return Nested(**vars(state), things=[thing])
 

@@ -13,7 +13,7 @@ from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, run
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import Power
-from bilevel_core.solvers.base import method
+from bilevel_core.solvers.base import State, method
 from core.families import LogCosh, Recording, log_cosh
 
 MOMENTUM = [FMBO, FdeHBO]
@@ -137,7 +137,7 @@ def test_fmbo_with_eta_one_is_soba_with_projection(noise):
     tight = walk(problem, FMBO(**steps, eta=1.0, r_v=0.5), 60)
     soba_step = SOBA(**steps)
     for now, after in itertools.pairwise(tight):
-        free = soba_step.step(problem, now)
+        free = soba_step.step(problem, State(now.x, now.y, now.v, now.t, now.rng))
         assert torch.equal(after.x, free.x)
         assert torch.equal(after.y, free.y)
         torch.testing.assert_close(after.v, free.v * min(1.0, 0.5 / free.v.norm().item()))
