@@ -3,6 +3,7 @@
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -13,12 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 from tqdm.auto import tqdm
 
 from bilevel_core import refitting
 from bilevel_core.checkpoint import Checkpoint
-from bilevel_core.checks import COUNT, POSITIVE
+from bilevel_core.checks import COUNT, POSITIVE, RADIUS
 from bilevel_core.counting import Calls, counting
 from bilevel_core.diagnosis import diagnose
 from bilevel_core.problem import BilevelProblem, full_samples
@@ -27,6 +29,7 @@ from bilevel_core.stepsizes import suggest
 
 Row = dict[str, float]
 Callback = Callable[[State, Row], object]
+Metrics = Mapping[str, Callable[[Tensor, Tensor], float]]
 # What a checkpoint has of a run, besides the points that prove it
 SAVED = "_best_row", "_best_state", "_cpu_seconds", "_wall_seconds", "_rows", "norms", "columns", "nonfinite"
 UNITS = "steps", "seconds", "gradients"
@@ -83,12 +86,16 @@ class Result:
     """A run: its `start` at t = 0, its last finite `state`, its `history`, and what looks wrong about it.
 
     `nonfinite` names the variables that ceased to be finite, at the step `diverged_at`; `columns` are those of
-    `evaluate`; `norms` are ||x - x_0||, ||y|| and ||v|| at every row; `refit` is there if it was asked for.
+    `evaluate` and `metrics`; `norms` are ||x - x_0||, ||y|| and ||v|| at every row; `refit` is there if asked for.
     """
 
-    def __init__(self, problem: BilevelProblem, solver: Solver[Any], seed: int, budget: Budget, goal: str | None):
-        self.problem, self.solver, self.budget, self.goal = problem, solver, budget, goal
-        self.start = self.state = self._best_state = solver.init(problem, seed)
+    def __init__(
+        self, problem: BilevelProblem, solver: Solver[Any], start: State, budget: Budget, goal: str | None,
+        metrics: Metrics, blow_up: float,
+    ):  # fmt: skip
+        self.problem, self.solver, self.budget, self.goal, self.metrics = problem, solver, budget, goal, metrics
+        self.start = self.state = self._best_state = start
+        self._largest_norm = blow_up * (1 + start.x.norm().item() + start.y.norm().item())
         self.norms: list[tuple[float, ...]] = []
         self.columns: list[str] = []
         self.nonfinite = ""
@@ -109,16 +116,29 @@ class Result:
         return tuple(diagnose(self))
 
     @property
+    def loss_column(self) -> str | None:
+        """The first column, if it is named a loss or an objective: `diagnose` watches it."""
+        return next((name for name in self.columns[:1] if "loss" in name or "objective" in name), None)
+
+    @property
     def best(self) -> tuple[State, Row] | None:
-        """The state and the row where the column that was asked for is best."""
-        return (self._best_state, self._rows[self._best_row]) if self.goal else None
+        """The state and the row where the column asked for is best; after a failure, where the loss was lowest."""
+        is_kept = self.goal or (self.loss_column and self.stop in ("diverged", "blew up"))
+        return (self._best_state, self._rows[self._best_row]) if is_kept else None
 
     @property
     def stop(self) -> str:
-        """Why it stopped: "interrupted", "diverged", "steps", "seconds", "gradients" or "callback"; "" before that."""
+        """Why it stopped: "interrupted", "diverged" (not finite), "blew up" (a norm too large), the unit of its budget
+        ("steps", "seconds", "gradients") or "callback"; "" before that."""
         unit, total = self.budget.limit
-        reasons = {"interrupted": self._is_interrupted, "diverged": self.nonfinite, unit: self._spent() >= total}
-        return next((reason for reason, holds in reasons.items() if holds), "callback" * self._is_called_off)
+        reasons = {
+            "interrupted": self._is_interrupted,
+            "diverged": self.nonfinite,
+            "blew up": bool(self.norms) and max(self.norms[-1]) > self._largest_norm,
+            unit: self._spent() >= total,
+            "callback": self._is_called_off,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
 
     @property
     def diverged_at(self) -> int | None:
@@ -136,11 +156,11 @@ class Result:
 
     def _step(self, bar: Any) -> bool:
         """Take a step; whether a row is due. The clocks and the counter run only during the step."""
-        before, cpu, wall = self._spent(), time.process_time(), time.perf_counter()
+        before, cpu, wall = self._spent(), _cpu_clock(), time.perf_counter()
         with counting(replace(self._calls)) as calls:
             state = self.solver.step(self.problem, self.state)
         self._calls = calls  # an interrupted step does not count
-        self._cpu_seconds += time.process_time() - cpu
+        self._cpu_seconds += _cpu_clock() - cpu
         self._wall_seconds += time.perf_counter() - wall
         self.nonfinite = "".join(name for name in "xyv" if not math.isfinite(vars(state)[name].sum().item()))
         if self.nonfinite:
@@ -156,11 +176,11 @@ class Result:
         """Add a row, and do what is due at every row."""
         row = self._add_row()
         bar.set_postfix({name: f"{row[name]:.4g}" for name in self.columns[:1]})
-        if self.goal:
-            name = self.goal.removeprefix("-")
+        if goal := self.goal or self.loss_column:
+            name = goal.removeprefix("-")
             if name not in row:
-                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {self.goal!r}")
-            sign, best = 1 if name == self.goal else -1, self._rows[self._best_row][name]
+                raise ValueError(f"best must be one of the columns {', '.join(row)}, got {goal!r}")
+            sign, best = 1 if name == goal else -1, self._rows[self._best_row][name]
             if sign * row[name] < sign * best or math.isnan(best):
                 self._best_row, self._best_state = len(self._rows) - 1, self.state
         if self._file:  # the lists grow on: the number of rows says how much of them counts
@@ -177,6 +197,8 @@ class Result:
         else:
             row |= _numbers("measure", self.solver.measure(self.problem, self.state), row)
             found = _numbers("evaluate", self.problem.evaluate(x.clone(), y.clone()), row)
+            given = {name: metric(x.clone(), y.clone()) for name, metric in self.metrics.items()}
+            found |= _numbers("metrics", given, row | found)
             self.columns = self.columns or [*found]
             row |= found
         self._rows.append(row)
@@ -217,7 +239,10 @@ def run(
     prices: Mapping[str, float] | None = None,
     every: int | Sequence[int] | None = None,
     rows: int = 100,
+    start: tuple[Tensor, Tensor] | None = None,
+    metrics: Metrics | None = None,
     best: str | None = None,
+    blow_up: float = 1e6,
     callback: Callback | None = None,
     refit: bool = False,
     progress: bool = True,
@@ -226,26 +251,37 @@ def run(
     """Run `solver` (by name or class: with the steps that `suggest` finds) for `steps` steps, `seconds` of its own CPU
     time, or `gradients` gradients, where H v and J v count as `prices` say, {"Hv": 2.0, "Jv": 1.5}, by default 1 each.
 
-    The history has a row at t = 0, every `every` steps or at the steps listed there (default: about `rows` rows, at
-    equal parts of the budget), and at the end: the step, the seconds of the algorithm alone, the calls counted where
-    they happen, what `solver.measure` returns (by default the norm of v), and what `problem.evaluate` does. A
-    non-finite iterate ends the run; Ctrl-C ends it and keeps what was done; `callback(state, row)` at a row ends it by
-    returning True. The state is kept where the column `best` is smallest ("-test_accuracy": largest). `refit` solves
-    the lower level at the last x (or the best) from a cold start. What looks wrong is told below the bar.
+    The run begins at (x_0, y_0) = `start`, by default the problem's own. Its history has a row at t = 0, every `every`
+    steps or at the steps listed there (default: about `rows` rows, at equal parts of the budget), and at the end: the
+    step, the seconds of the algorithm alone, the calls counted where they happen, what `solver.measure` returns (by
+    default the norm of v), what `problem.evaluate` does, and `metrics`: {"accuracy": f} adds a column f(x, y).
+
+    A non-finite iterate ends the run, and so does a row with ||x - x_0||, ||y|| or ||v|| above `blow_up` times
+    1 + ||x_0|| + ||y_0||. Ctrl-C ends it and keeps what was done; `callback(state, row)` at a row ends it by returning
+    True. The state is kept where the column `best` is smallest ("-test_accuracy": largest). `refit` solves the lower
+    level at the last x (or the best) from a cold start. What looks wrong is told below the bar.
 
     With `checkpoint`, the run is saved there, at rows a second apart and at its end, and resumed bit for bit if it is
     this very run (as `bilevel_core.checkpoint` finds out); a problem that changes as it is used needs `state_dict`.
     """
     budget = Budget(steps, seconds, every, rows, gradients, prices)
+    RADIUS._replace(words="a positive number (inf: run on)").check(blow_up=blow_up)
     solver = _with_options(problem, solver, seed, progress)
-    result = Result(problem, solver, seed, budget, best)  # checks the problem
+    if start is not None and len(start) != 2:
+        raise ValueError(f"start must be a pair (x, y), got {start!r}")
+    first = solver.init(problem, seed, **dict(zip("xy", start or (), strict=False)))
+    result = Result(problem, solver, first, budget, best, metrics or {}, blow_up)
     if seconds is not None and problem.processes()[1] > 1:
         raise ValueError("processes have clocks of their own and would not stop together: give steps or gradients")
+    if seconds is not None and torch.get_num_threads() > 1 and threading.current_thread() != threading.main_thread():
+        cure = "call torch.set_num_threads(1) in this thread, or give steps or gradients"
+        raise ValueError(f"seconds cannot be told apart from those of other threads while torch uses several: {cure}")
     if refit:
         full_samples(problem)  # or the refit would fail after all the work
     unit, total = budget.limit
     shape = "{l_bar}{bar}| {n:.4g}/{total:.4g} " + unit + " [{elapsed}<{remaining}{postfix}]"
-    file = checkpoint and Checkpoint(Path(checkpoint), problem, solver, result.start, seed=seed, best=best)
+    options = {"seed": seed, "best": best, "metrics": [*(metrics or {})], "blow_up": blow_up}
+    file = checkpoint and Checkpoint(Path(checkpoint), problem, solver, first, **options)
     with file or nullcontext() as result._file:
         result._resume()
         shown = {"desc": type(solver).__name__, "disable": not progress, "initial": result._spent()}
@@ -287,6 +323,11 @@ def _with_options(problem: BilevelProblem, solver: Method, seed: int, progress: 
     if progress:
         print(suggestion.line, file=sys.stderr)
     return suggestion.solver
+
+
+def _cpu_clock() -> float:
+    """CPU seconds of this thread; where torch works in several, of the process."""
+    return time.thread_time() if torch.get_num_threads() == 1 else time.process_time()
 
 
 def _numbers(source: str, given: Any, taken: Row) -> Row:

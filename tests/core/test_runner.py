@@ -1,6 +1,7 @@
 """Runs under a budget: rows, clocks, budgets, the best state, several seeds, results."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -31,6 +32,7 @@ def test_spent_is_steps_or_seconds_or_calls_at_their_prices():
         ({"steps": 10, "every": 4}, 1.0, [4, 8, 10]),
         ({"steps": 10, "every": [3, 5, 40]}, 1.0, [3, 5, 10]),
         ({"steps": 10, "rows": 3}, 1.0, [4, 8, 10]),
+        ({"steps": 200}, 1.0, [*range(2, 201, 2)]),  # 100 rows
         ({"gradients": 30, "rows": 3}, 4.0, [3, 5, 8]),  # the first steps past 10, 20 and 30
         ({"gradients": 30, "every": 3}, 4.0, [3, 6, 8]),
         ({"seconds": 1.0, "every": [1, 7]}, 0.125, [1, 7, 8]),
@@ -56,8 +58,11 @@ class Timed(Quadratic):
         self.now += 60
         return super().evaluate(x, y)
 
-    def process_time(self):
+    def thread_time(self):
         return self.now
+
+    def process_time(self):  # of all threads
+        return 3 * self.now
 
     def perf_counter(self):
         return 2 * self.now
@@ -70,10 +75,12 @@ def timed(monkeypatch):
     return problem
 
 
-def test_evaluation_and_checkpoints_are_not_on_the_clock(timed, tmp_path):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_evaluation_checkpoints_and_other_threads_are_not_on_the_clock(timed, tmp_path, monkeypatch, threads):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     timed.state_dict = lambda: setattr(timed, "now", timed.now + 60) or {}
     history = run(timed, FMBO(), steps=20, every=4, checkpoint=tmp_path / "run.ckpt", **quiet).history
-    assert history.cpu_seconds.tolist() == [0.25 * t for t in range(0, 21, 4)]
+    assert history.cpu_seconds.tolist() == [0.25 * threads * t for t in range(0, 21, 4)]
     assert history.wall_seconds.tolist() == [0.5 * t for t in range(0, 21, 4)]
 
 
@@ -82,6 +89,16 @@ def test_seconds_on_several_processes_raise():
     problem.processes = lambda: (0, 2)
     with pytest.raises(ValueError, match="would not stop together: give steps or gradients"):
         run(problem, FMBO(), seconds=1.0)
+
+
+def test_seconds_in_a_thread_beside_threads_of_torch_raise(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(run, quadratic(), FMBO(), seconds=0.01, **quiet)
+        with pytest.raises(ValueError, match=r"seconds cannot be told apart .* give steps or gradients"):
+            waiting.result()
+        assert pool.submit(run, quadratic(), FMBO(), steps=2, **quiet).result().stop == "steps"
+    assert run(quadratic(), FMBO(), seconds=0.01, **quiet).stop == "seconds"
 
 
 # Rows
@@ -146,12 +163,30 @@ def test_evaluate_cannot_change_the_run():
 
 @pytest.mark.parametrize("every", [None, 1])
 def test_divergence_is_recorded_with_its_step(every):
-    result = run(quadratic(), FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0), steps=10_000, every=every, **quiet)
+    too_large = FMBO(alpha=1e3, beta=1e3, lam=1e3, eta=1.0)
+    result = run(quadratic(), too_large, steps=10_000, every=every, blow_up=math.inf, **quiet)
     assert (result.stop, result.nonfinite) == ("diverged", "y")
     last = result.history.iloc[-1]
     assert last.step == result.diverged_at == result.state.t + 1 < 1000
     assert pd.isna(last.objective)
     assert all(torch.isfinite(part).all() for part in (result.state.x, result.state.y, result.state.v))
+
+
+def test_run_that_blows_up_stops_and_keeps_its_best_state(tmp_path):
+    unstable, options = (
+        FMBO(beta=0.8, eta=1.0),
+        {"steps": 5000, "every": 10, "checkpoint": tmp_path / "run.ckpt"} | quiet,
+    )
+    start = quadratic().start(None)[0].norm().item()  # y_0 = 0
+    for _ in range(2):  # the second time there is nothing to do
+        result = run(quadratic(), unstable, **options)
+        largest = [max(norms) / (1 + start) for norms in result.norms]
+        assert (result.stop, result.nonfinite) == ("blew up", "")
+        assert largest[-1] > 1e6 > max(largest[:-1])
+        state, row = result.best
+        assert row["objective"] == result.history.objective.min() < result.history.objective.iloc[0]
+        assert same_state(state, run(quadratic(), unstable, steps=int(row["step"]), **quiet).state)
+    assert run(quadratic(), unstable, steps=500, blow_up=1e3, every=10, **quiet).state.t < result.state.t
 
 
 def test_ctrl_c_keeps_what_was_done():
@@ -191,6 +226,21 @@ def test_callback_sees_every_row_and_can_stop():
     assert same_state(result.state, run(quadratic(), FMBO(), steps=20, **quiet).state)
     goes_on = run(quadratic(), FMBO(), steps=20, callback=lambda state, row: None, **quiet)
     assert (goes_on.stop, goes_on.state.t) == ("steps", 20)
+
+
+def test_run_starts_where_it_is_told_and_has_the_metrics_asked_for():
+    x, y = torch.ones(5, dtype=torch.float64), torch.full((10,), 2.0, dtype=torch.float64)
+    metrics = {"mean_y": lambda x, y: y.mean(), "spoilt": lambda x, y: x.zero_().sum()}
+    result = run(quadratic(), FMBO(), 3, steps=20, every=5, start=(x, y), metrics=metrics, best="-mean_y", **quiet)
+    solver = FMBO()
+    state = solver.init(quadratic(), 3, x=x, y=y)
+    means = [state.y.mean().item()]
+    for t in range(20):
+        state = solver.step(quadratic(), state)
+        means += [state.y.mean().item()] * (t % 5 == 4)
+    assert same_state(result.state, state)
+    assert result.history.mean_y.tolist() == means
+    assert result.best[1]["mean_y"] == max(means)
 
 
 class Bowl(Quadratic):

@@ -5,6 +5,7 @@ command, or at the start of the next one, what is done is collected into the tab
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -146,7 +147,7 @@ def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
     solver = run.make_solver()
     try:
         with one_thread():
-            given = {"progress": False, "checkpoint": checkpoint} | run.budget
+            given = {"progress": False, "checkpoint": checkpoint, "blow_up": math.inf} | run.budget
             result = run_solver(run.make_problem(), solver, run.seed, **given)
     except ForeignCheckpoint:  # of other code, or damaged: the run starts anew
         checkpoint.unlink()

@@ -1,5 +1,6 @@
 """Verifying: the beginning of a stored run, done again."""
 
+import math
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,9 +36,9 @@ def verify(run: Run, results: Path = RESULTS, rows: int = 1) -> Comparison:
     marks = [int(line.split(",")[0]) for line in lines[2:]]
     solver, budget = run.make_solver(), {"steps": marks[-1], "every": marks}
     with one_thread():
-        history = run_solver(run.make_problem(), solver, run.seed, **budget, progress=False).history
+        result = run_solver(run.make_problem(), solver, run.seed, **budget, blow_up=math.inf, progress=False)
     header = lines[0].strip().split(",")  # a method may add a column after these rows
-    now = as_csv(history.reindex(columns=[*header, *history.columns.difference(header, sort=False)]))
+    now = as_csv(result.history.reindex(columns=[*header, *result.history.columns.difference(header, sort=False)]))
     stored, here = "".join(lines), environment()
     ours = {"bilevel_core": bilevel_core.__version__}
     same_machine = here["cpu"] == found.facts["cpu"] and here["versions"] == found.facts["versions"] | ours
