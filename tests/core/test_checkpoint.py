@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque, namedtuple
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -177,11 +178,21 @@ class Toy(BilevelProblem):
 """
 
 
-def typed(source):
-    """A problem of a class that has no source file, as in a notebook or from stdin."""
+METHOD = """
+from bilevel_core import SOBA
+
+class Mine(SOBA):
+    def update(self, problem, state, generator):
+        state = super().update(problem, state, generator)
+        return state.replace(y=1.0 * state.y)
+"""
+
+
+def typed(source, name="Toy"):
+    """A problem or a method of a class that has no source file, as in a notebook or from stdin."""
     names = {"__name__": "__main__"}
     exec(source, names)
-    return names["Toy"]()
+    return names[name]()
 
 
 def with_slot(value):
@@ -249,6 +260,9 @@ FOREIGN = {
     "another batch size": ({"problem": networks()}, {"problem": networks(batch_size=6)}, STEP),
     "a teacher in a closure": ({"problem": networks()}, {"problem": networks(teacher=0.1)}, STEP),
     "a typed class": ({"problem": typed(TOY)}, {"problem": typed(TOY.replace("1.0 *", "2.0 *"))}, STEP),
+    "a typed method": (
+        {"solver": typed(METHOD, "Mine")}, {"solver": typed(METHOD.replace("1.0 *", "0.9 *"), "Mine")}, STEP,
+    ),
     "a keyword default": ({"problem": typed(TOY)}, {"problem": typed(TOY.replace("power=2", "power=4"))}, STEP),
     "a global": ({"problem": typed(TOY)}, {"problem": typed(TOY.replace('"c": 1.0', '"c": 0.5'))}, STEP),
     "a slot": ({"problem": with_slot(1.0)}, {"problem": with_slot(0.5)}, STEP),
@@ -332,6 +346,28 @@ def test_interruption_and_error_between_saves_lose_no_row(path, monkeypatch):
     )
 
 
+@pytest.mark.parametrize(("cost", "gap"), [(0.0, 1.0), (0.25, 5.25)])
+def test_saves_are_a_second_apart_and_take_a_twentieth_of_the_time(path, monkeypatch, cost, gap):
+    problem, clock, saves = quadratic(), SimpleNamespace(now=0.0), []
+    clock.monotonic = lambda: clock.now
+
+    def sample(generator):
+        clock.now += 0.25
+        return Quadratic.sample(problem, generator)
+
+    def write(*given):
+        saves.append(clock.now)
+        clock.now += cost
+
+    monkeypatch.setattr(checkpoint, "time", clock)
+    monkeypatch.setattr(checkpoint, "write_atomically", write)
+    problem.sample = sample
+    clock.now = 0.0
+    saved(path, problem, steps=100, every=1)
+    first, *regular, _ = np.diff(saves)  # the last save is at the end, whenever that is
+    assert {first, *regular} == {gap}
+
+
 @pytest.mark.slow
 def test_any_flipped_bit_or_cut_is_noticed(path):
     saved(path, steps=6, every=1)
@@ -384,6 +420,11 @@ def test_second_user_of_a_file_is_refused_with_the_pid_of_the_first(path):
 
     assert saved(path, Ticking(20, meanwhile), steps=30).stop == "steps"
     assert saved(path, Ticking(), steps=31).state.t == 31
+
+
+def test_lock_that_somebody_deleted_loses_nothing(path):
+    lock = path.with_name(".run.ckpt.bilevel-lock")
+    assert saved(path, Ticking(20, lock.unlink), steps=30).stop == "steps"
 
 
 RUN = """

@@ -1,0 +1,77 @@
+"""Runs under kill -9 and under Ctrl-C twice: `python benchmarks/kill_checkpoints.py`, 200 of each, some minutes.
+
+Each run is a process with a checkpoint that is written at every row. It is stopped at a random moment and started
+again, until it is done; its state must then be that of a run in one go, bit for bit. All 24 methods take turns.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from itertools import cycle
+from pathlib import Path
+
+import torch
+
+from bilevel_book.methods import SOLVERS
+from bilevel_core import checkpoint, run
+from bilevel_core.problems import Quadratic
+
+FORK = multiprocessing.get_context("forkserver")  # a process that has imported everything is forked: no second is lost
+FORK.set_forkserver_preload(["bilevel_book.methods"])
+TIMES = 200  # of each kind
+STEPS = 100
+
+
+def go(name: str, folder: Path, is_checkpointed: bool = True) -> None:
+    """Run a method to its end, and leave its last x, y and v in a file; or in another one, why it could not go on."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # where Ctrl-C would be told
+    checkpoint.PAUSE_SECONDS, checkpoint.SAVING_SHARE = 0.0, 1.0
+    path = folder / "run.ckpt" if is_checkpointed else None
+    problem, solver = Quadratic(noise=0.5), SOLVERS[name]()
+    try:
+        state = run(problem, solver, 1, steps=STEPS, every=4, progress=False, checkpoint=path).state
+    except Exception as error:
+        (folder / "failed").write_text(str(error), encoding="utf-8")
+        raise
+    if state.t == STEPS:
+        torch.save([state.x, state.y, state.v], folder / f"done {is_checkpointed}")
+
+
+def stop(process: multiprocessing.Process, kind: str, chance: random.Random) -> None:
+    """At a random moment: kill -9, or Ctrl-C and very soon another one."""
+    process.join(chance.uniform(0, 0.5))
+    for _ in range(1 if kind == "kill" else 2):
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL if kind == "kill" else signal.SIGINT)
+            time.sleep(chance.uniform(0, 0.01))
+    process.join()
+
+
+if __name__ == "__main__":
+    chance, stopped, runs = random.Random(0), Counter[str](), 0
+    for name in cycle(SOLVERS):
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            whole = FORK.Process(target=go, args=(name, folder, False))
+            whole.start()
+            whole.join()
+            while not (folder / "done True").exists():
+                kind = min(("kill", "Ctrl-C twice"), key=stopped.__getitem__)
+                process = FORK.Process(target=go, args=(name, folder))
+                process.start()
+                stop(process, kind, chance)
+                stopped[kind] += process.exitcode != 0
+                failed = folder / "failed"
+                assert not failed.exists(), f"{name}: {failed.read_text(encoding='utf-8')}"
+            ends = [torch.load(folder / f"done {each}") for each in (False, True)]
+            assert all(map(torch.equal, *ends)), f"{name} differs"
+            assert not [*folder.glob(".*")], f"{name} left {[*folder.iterdir()]}"
+        runs += 1
+        if min(stopped.values()) >= TIMES and len(stopped) == 2:
+            break
+    print(f"{dict(stopped)} in {runs} runs, each bit-equal to a run in one go")
