@@ -32,6 +32,7 @@ def go(name: str, folder: Path, is_checkpointed: bool = True) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())  # where Ctrl-C would be told
     checkpoint.PAUSE_SECONDS, checkpoint.SAVING_SHARE = 0.0, 1.0
     path = folder / "run.ckpt" if is_checkpointed else None
+    (folder / "started").touch()
     problem, solver = Quadratic(noise=0.5), SOLVERS[name]()
     try:
         state = run(problem, solver, 1, steps=STEPS, every=4, progress=False, checkpoint=path).state
@@ -42,8 +43,11 @@ def go(name: str, folder: Path, is_checkpointed: bool = True) -> None:
         torch.save([state.x, state.y, state.v], folder / f"done {is_checkpointed}")
 
 
-def stop(process: multiprocessing.Process, kind: str, chance: random.Random) -> None:
+def stop(process: multiprocessing.Process, started: Path, kind: str, chance: random.Random) -> None:
     """At a random moment: kill -9, or Ctrl-C and very soon another one."""
+    while not started.exists():
+        process.join(0.01)
+    started.unlink()
     process.join(chance.uniform(0, 0.5))
     for _ in range(1 if kind == "kill" else 2):
         if process.is_alive():
@@ -60,11 +64,12 @@ if __name__ == "__main__":
             whole = FORK.Process(target=go, args=(name, folder, False))
             whole.start()
             whole.join()
+            (folder / "started").unlink()
             while not (folder / "done True").exists():
                 kind = min(("kill", "Ctrl-C twice"), key=stopped.__getitem__)
                 process = FORK.Process(target=go, args=(name, folder))
                 process.start()
-                stop(process, kind, chance)
+                stop(process, folder / "started", kind, chance)
                 stopped[kind] += process.exitcode != 0
                 failed = folder / "failed"
                 assert not failed.exists(), f"{name}: {failed.read_text(encoding='utf-8')}"

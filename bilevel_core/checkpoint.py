@@ -129,8 +129,7 @@ class Checkpoint:
                 raise ValueError(f"it started from another {place}")
             if first:
                 self._check_step("first", start, first, version)
-                self._check_step("last", previous, here, version)
-            self.problem.load_state_dict(here.problem)
+                self._check_step("last", previous, here, version)  # and leaves the problem there
         except Exception as error:
             raise ForeignCheckpoint(f"{self.path} is no checkpoint of this run ({error}); move it away") from error
         self.points = {name: content[name] for name in self.points}

@@ -180,8 +180,8 @@ class Result:
             name = goal.removeprefix("-")
             if name not in row:
                 raise ValueError(f"best must be one of the columns {', '.join(row)}, got {goal!r}")
-            sign, best = 1 if name == goal else -1, self._rows[self._best_row][name]
-            if sign * row[name] < sign * best or math.isnan(best):
+            best = self._rows[self._best_row][name]
+            if (row[name] < best if name == goal else row[name] > best) or math.isnan(best):
                 self._best_row, self._best_state = len(self._rows) - 1, self.state
         if self._file:  # the lists grow on: the number of rows says how much of them counts
             about = {"limit": self.budget.limit, "number": len(self._rows), "calls": vars(self._calls)}

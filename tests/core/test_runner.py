@@ -186,7 +186,19 @@ def test_run_that_blows_up_stops_and_keeps_its_best_state(tmp_path):
         state, row = result.best
         assert row["objective"] == result.history.objective.min() < result.history.objective.iloc[0]
         assert same_state(state, run(quadratic(), unstable, steps=int(row["step"]), **quiet).state)
-    assert run(quadratic(), unstable, steps=500, blow_up=1e3, every=10, **quiet).state.t < result.state.t
+    for factor, row in ((0.999, -2), (1.001, -1)):  # just below and just above what the last but one has reached
+        short = run(quadratic(), unstable, steps=5000, every=10, blow_up=factor * largest[-2], **quiet)
+        assert short.state.t == result.history.step.iloc[row]
+
+
+@pytest.mark.parametrize(
+    ("columns", "watched"),
+    [(["a_loss", "b"], "a_loss"), (["objective"], "objective"), (["b", "loss"], None), ([], None)],
+)
+def test_first_column_is_watched_if_it_is_a_loss(columns, watched):
+    problem = quadratic()
+    problem.evaluate = lambda x, y: dict.fromkeys(columns, 0.0)
+    assert run(problem, FMBO(), steps=1, **quiet).loss_column == watched
 
 
 def test_ctrl_c_keeps_what_was_done():
