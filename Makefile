@@ -65,11 +65,10 @@ reproduce: $(SETUP)
 	done
 	for name in $(JUDGED); do $(RUN) -m bilevel_book verdicts $$name || exit 1; done
 
-# Costs over floors and peers, growth, memory, and what was rejected, into results/cost: for an idle machine. Peers: benchmarks/requirements.txt.
+# Costs over floors and peers, growth and memory, into results/cost: for an idle machine. Peers: benchmarks/requirements.txt.
 bench: $(SETUP)
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/scaling.py
-	$(RUN) benchmarks/rejected.py
 	$(RUN) benchmarks/memory.py
 
 # Wheel and source distribution, tried in an empty environment of each Python.

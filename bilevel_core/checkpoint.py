@@ -106,7 +106,8 @@ class Checkpoint:
             if place := difference(self.latest, self._read(file)[0]):
                 raise ValueError(f"{place} would not be read as it is written")
         except Exception as error:
-            why = str(error).partition("error: ")[2].partition(" by default")[0] or error  # torch says much more
+            words = str(error).partition("error: ")[2] or str(error)  # torch says much more
+            why = words.partition(" by default")[0].strip().splitlines()[0]
             allowed = "nests of tensors, numbers, words and arrays, and what the first state is made of"
             raise ValueError(f"{self.path} cannot hold this run ({why}); it can hold {allowed}") from error
         write_atomically(self.path, file)

@@ -1,4 +1,4 @@
-"""What a step costs: over its floor, beside other code, as sizes grow, and what was rejected; Chapter 15."""
+"""What a step costs: over its floor, beside other code, and as sizes grow; Chapter 15."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREY, ORANGE, PURPLE, RED, SKY, look, name_lines, panels
 
 COLOURS = (BLUE, ORANGE, PURPLE)
 PASSES = {"features": SKY, "through": BLUE, "head gradients": ORANGE, "head products": RED}
@@ -97,19 +97,6 @@ def growth(table: pd.DataFrame, series: Mapping[str, Sequence[str]], column: str
             ax.set(xlabel=quantity, ylabel=label)
             ax.minorticks_off()
             name_lines(ax)
-        return figure
-
-
-def rejected(table: pd.DataFrame) -> Figure:
-    """What was tried, over what is used; green where it is faster."""
-    with panels(height=0.36 * len(table) + 1.3) as (figure, ax):
-        for place, row in enumerate(table.itertuples()):
-            faster = row.value < 1
-            ax.plot([1, row.value], [place, place], color=GREEN if faster else RED, linewidth=5, alpha=0.4)
-            ax.plot(row.value, place, "<" if faster else ">", color=GREEN if faster else RED, markersize=9)
-        ax.axvline(1, color=BLACK, linewidth=1.2)
-        _lanes(ax, table.case, "Tried, and what it did to the time")
-        _ratios(ax, [0.25, 0.5, 1, 2, 4, 8, 16], "time / time of what is used")
         return figure
 
 
