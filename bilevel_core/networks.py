@@ -3,9 +3,8 @@
 import copy
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,10 +13,12 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, default_collate
 
-from bilevel_core.checks import COUNT
-from bilevel_core.problem import BilevelProblem, Loss, Samples, check_scalar, seeded
+from bilevel_core.checks import COUNT, SWITCH
+from bilevel_core.problem import BilevelProblem, Loss, LossOfY, Samples, check_scalar, seeded
 
 EXTRAS = {"index", "outer", "inner"}  # what a loss may take besides predictions and targets
+BATCH_SIZE = 256  # by default, or all the data if it is less
+Size = int | Literal["all"]
 EXAMPLES_READ_TWICE = 256  # of a Dataset, to see whether it reads alike
 EXAMPLES_FOR_CHECKS = 8  # in the batch on which the losses are tried
 
@@ -79,8 +80,9 @@ class Modules(BilevelProblem):
 
     x and y are the parameters that require a gradient, from where they are now, on `device` and in `dtype` if given.
     `loss` returns the mean over a batch; a pair is that of f and that of g, as a pair of batch sizes is. A loss may
-    also take `index`, the places of its examples in the data; `outer`, the outer module at x: then predictions are
-    inner_y(input); and `inner`, the weights y by name. Draws are uniform with replacement.
+    also take `index`, the places of its examples in the data, and `outer` and `inner`, the modules at x and at y: it
+    may call them, or take outer["weight"] or outer.parameters(). Without `features` predictions are inner_y(input), and
+    x acts through the losses alone. Draws are uniform with replacement; a batch size of "all" is the data in order.
     """
 
     def __init__(
@@ -90,23 +92,17 @@ class Modules(BilevelProblem):
         loss: Loss | tuple[Loss, Loss],
         upper_data: Any,
         lower_data: Any,
-        batch_size: int | tuple[int, int] | None = None,
+        batch_size: Size | tuple[Size, Size] | None = None,
         ridge: float = 0.0,
         *,
+        features: bool = True,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ):
-        sizes: Any = batch_size if isinstance(batch_size, tuple) else (batch_size,)
-        if batch_size is None:
-            sizes = [data.batch_size for data in (upper_data, lower_data) if isinstance(data, DataLoader)] or [256]
-        self.upper_size, self.lower_size = sizes if len(sizes) == 2 else sizes * 2
-        COUNT.check(batch_size=min(sizes))
+        SWITCH.check(features=features)
         f, g = loss if isinstance(loss, tuple) else (loss, loss)
-        asks = [
-            inspect.signature(each.forward if isinstance(each, nn.Module) else each).parameters.keys()
-            for each in (f, g)
-        ]
-        self.losses, self.ridge = [(f, EXTRAS & asks[0]), (g, EXTRAS & asks[1])], ridge
+        takes = [inspect.signature(a.forward if isinstance(a, nn.Module) else a).parameters.keys() for a in (f, g)]
+        self.losses, self.ridge, self.has_features = [(f, EXTRAS & takes[0]), (g, EXTRAS & takes[1])], ridge, features
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
         self.x_blocks = tuple(self.outer.sizes)
         if both := [name for name, p in outer.named_parameters() if p.requires_grad and p in {*inner.parameters()}]:
@@ -114,6 +110,9 @@ class Modules(BilevelProblem):
         x = self.outer.weights
         self.upper_data = labelled("upper_data", upper_data, x.device, x.dtype)
         self.lower_data = labelled("lower_data", lower_data, x.device, x.dtype)
+        sizes = batch_size if isinstance(batch_size, tuple) else (batch_size, batch_size)
+        self.upper_size = _batch_size(sizes[0], upper_data, self.upper_data)
+        self.lower_size = _batch_size(sizes[1], lower_data, self.lower_data)
         if not x.is_meta:  # a device without values
             self._check_loss("upper", self.upper, self.upper_data.draw(EXAMPLES_FOR_CHECKS, seeded(0)))
             self._check_loss("lower", self.lower, self.lower_data.draw(EXAMPLES_FOR_CHECKS, seeded(0)))
@@ -123,13 +122,13 @@ class Modules(BilevelProblem):
 
     def load(self, x: Tensor, y: Tensor) -> tuple[nn.Module, nn.Module]:
         """The two modules that were given, with x and y written into their parameters."""
-        for part, weights in ((self.outer, self.outer.named(x)), (self.inner, self.inner.named(y))):
-            part.given.load_state_dict(weights, strict=False)
+        for part, weights in ((self.outer.given, self.outer.at(x)), (self.inner.given, self.inner.at(y))):
+            part.load_state_dict(weights, strict=False)
         return self.outer.given, self.inner.given
 
     def sample(self, generator: torch.Generator) -> Samples:
-        upper = self.upper_data.draw(self.upper_size, generator)
-        return Samples(upper, self.lower_data.draw(self.lower_size, generator))
+        sets = (self.upper_data, self.upper_size), (self.lower_data, self.lower_size)
+        return Samples(*(data.full() if size == "all" else data.draw(size, generator) for data, size in sets))
 
     def full(self) -> Samples:
         return Samples(self.upper_data.full(), self.lower_data.full())
@@ -138,13 +137,13 @@ class Modules(BilevelProblem):
         return batch.stop if isinstance(batch, slice) else len(batch)
 
     def predict(self, x: Tensor, y: Tensor, inputs: Any) -> Tensor:
-        """inner_y(outer_x(inputs))."""
-        return self.inner(y, self.features(x, inputs))
+        """inner_y(outer_x(inputs)): what the two modules say of new inputs, given as the outer module takes them."""
+        return self.inner.at(y)(self.features(x, inputs))
 
-    def upper_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+    def upper_at(self, x: Tensor, batch: Any) -> LossOfY:
         return self._loss_at(x, *self.losses[0], self.upper_data, batch)
 
-    def lower_at(self, x: Tensor, batch: Any) -> Callable[[Tensor], Tensor]:
+    def lower_at(self, x: Tensor, batch: Any) -> LossOfY:
         loss = self._loss_at(x, *self.losses[1], self.lower_data, batch)
         return (lambda y: loss(y) + self.ridge * (y @ y)) if self.ridge else loss
 
@@ -156,26 +155,30 @@ class Modules(BilevelProblem):
 
     def features(self, x: Tensor, inputs: Any) -> Any:
         """What the inner module sees."""
-        return inputs if any("outer" in asks for _, asks in self.losses) else self.outer(x, inputs)
+        return self.outer.at(x)(inputs) if self.has_features else inputs
 
-    def _loss_at(self, x: Tensor, loss: Loss, asks: set[str], data: Labelled, batch: Any) -> Callable[[Tensor], Tensor]:
+    def _loss_at(self, x: Tensor, loss: Loss, takes: set[str], data: Labelled, batch: Any) -> LossOfY:
         """y -> the loss on a batch; the features are computed here, once for all y."""
         inputs, targets = tree_map(lambda tensor: tensor[batch], data)
         index = torch.arange(batch.stop, device=x.device) if isinstance(batch, slice) else batch
-        features, known = self.features(x, inputs), {"index": index, "outer": partial(self.outer, x)}
-        extra = {name: known[name] for name in asks & known.keys()}
-        if "inner" in asks:
-            return lambda y: loss(self.inner(y, features), targets, inner=self.inner.named(y), **extra)
-        return lambda y: loss(self.inner(y, features), targets, **extra)
+        features, known = self.features(x, inputs), {"index": index, "outer": self.outer.at(x)}
+
+        def of_y(y: Tensor) -> Tensor:
+            inner = self.inner.at(y)
+            extra: dict[str, Any] = {name: value for name, value in {**known, "inner": inner}.items() if name in takes}
+            return loss(inner(features), targets, **extra)
+
+        return of_y
 
     def _check_loss(self, level: str, loss: Loss, batch: Tensor) -> None:
         """Raise ValueError unless a loss is a mean, and a function of x, y and the batch alone."""
         x, y = (part.weights.clone().requires_grad_() for part in (self.outer, self.inner))
-        names = {layer: f"{name} ({type(layer).__name__})" for name, layer in self._both().named_modules()}
-        before, buffers = torch.get_rng_state(), copy.deepcopy(dict(self._both().named_buffers()))
-        done: list[
-            tuple[str, bool]
-        ] = []  # the layers, in the order in which they end, and whether any has drawn by then
+        parts, given = ({"outer": self.outer.module, "inner": self.inner.module}, (self.outer.given, self.inner.given))
+        both = nn.ModuleDict(parts)
+        names = {layer: f"{name} ({type(layer).__name__})" for name, layer in both.named_modules()}
+        own = {p: (part, name) for part, module in zip(parts, given, strict=True) for name, p in _learned(module)}
+        before, buffers = torch.get_rng_state(), copy.deepcopy(dict(both.named_buffers()))
+        done: list[tuple[str, bool]] = []  # the layers, in the order in which they end: has any drawn by then?
 
         def note(layer: nn.Module, *_: Any) -> None:
             done.append((names.get(layer, "the loss"), not torch.equal(before, torch.get_rng_state())))
@@ -185,18 +188,23 @@ class Modules(BilevelProblem):
             try:
                 value = check_scalar(level, loss(x, y, batch), graph=True)
                 forward = len(done)
-                torch.autograd.grad(value, (x, y), allow_unused=True)
+                slopes = torch.autograd.grad(value, (x, y, *own), allow_unused=True)
             except Exception as error:
                 after = f"after {done[-1][0]}" if done else "at once"
-                raise ValueError(f"the {level} loss fails on a batch of {level}_data, {after}: {error}") from error
+                hint = "; give features=False if outer is for the losses alone" * (not done and self.has_features)
+                what = f"the {level} loss fails on a batch of {level}_data, {after}: {error}{hint}"
+                raise ValueError(what) from error
+        for (part, name), slope in zip(own.values(), slopes[2:], strict=True):
+            if slope is not None:
+                what = f"the {level} loss uses the {name} of the {part} module itself, which stays as it is"
+                raise ValueError(f'{what}: let the loss take `{part}` as an argument, and use {part}["{name}"]')
         random = [name for name, has_drawn in done if has_drawn]
         random += ["the loss"] * (not torch.equal(before, torch.get_rng_state()))
-        changed = [name for name, now in self._both().named_buffers() if not torch.equal(now, buffers[name])]
+        changed = [name for name, now in both.named_buffers() if not torch.equal(now, buffers[name])]
         if random or changed:
-            cure = "must be a function of the weights and the batch: call .eval() on the layer, or use another one"
-            raise ValueError(
-                f"{[*random, *changed][0]} is random or remembers earlier batches, but the {level} loss {cure}"
-            )
+            cure = "" if random[:1] == ["the loss"] else ": call .eval() on the layer, or use another one"
+            what = f"{[*random, *changed][0]} is random or remembers earlier batches"
+            raise ValueError(f"{what}, but the {level} loss must be a function of the weights and the batch{cure}")
         recomputed = [name for name, _ in done[forward:]]
         if recomputed:
             what = f"{recomputed[0]} is computed again in the backward pass of the {level} loss, as in checkpoint"
@@ -209,11 +217,19 @@ class Modules(BilevelProblem):
             what = f"the {level} loss grows with its batch, by as much for every copy of it, as a sum over examples"
             raise ValueError(f"{what} does, but it must be their mean (reduction='mean' in the losses of torch)")
 
-    def _both(self) -> nn.Module:
-        return nn.ModuleDict({"outer": self.outer.module, "inner": self.inner.module})
 
+class ModuleAt(dict[str, Tensor]):
+    """A module at given weights, as a loss sees it: a dict of them by name, which can be called."""
 
-from_modules = Modules
+    def __init__(self, module: nn.Module, weights: Mapping[str, Tensor]):
+        super().__init__(weights)
+        self.module = module
+
+    def __call__(self, *inputs: Any) -> Any:
+        return torch.func.functional_call(self.module, self, inputs)
+
+    def parameters(self) -> Iterator[Tensor]:
+        return iter(self.values())
 
 
 class _Flat:
@@ -221,15 +237,28 @@ class _Flat:
 
     def __init__(self, name: str, module: nn.Module, device: Any, dtype: torch.dtype | None):
         self.given, self.module = module, copy.deepcopy(module).to(device=device, dtype=dtype)
-        learned = {key: p for key, p in self.module.named_parameters() if p.requires_grad}
+        learned = dict(_learned(self.module))
         if not learned:
             raise ValueError(f"{name} has no parameters to learn, none that requires a gradient")
         self.shapes, self.sizes = {key: p.shape for key, p in learned.items()}, [p.numel() for p in learned.values()]
         self.weights = nn.utils.parameters_to_vector(learned.values()).detach()
 
-    def named(self, weights: Tensor) -> dict[str, Tensor]:
+    def at(self, weights: Tensor) -> ModuleAt:
         pieces = zip(self.shapes.items(), weights.split(self.sizes), strict=True)
-        return {key: piece.view(shape) for (key, shape), piece in pieces}
+        return ModuleAt(self.module, {key: piece.view(shape) for (key, shape), piece in pieces})
 
-    def __call__(self, weights: Tensor, *inputs: Any) -> Any:
-        return torch.func.functional_call(self.module, self.named(weights), inputs)
+
+def _batch_size(given: Size | None, data: Any, read: Labelled) -> Size:
+    """The size that is given, or else that of the DataLoader, or else 256 or all the data if it is less."""
+    if given is None:
+        given = min(data.batch_size if isinstance(data, DataLoader) else BATCH_SIZE, read.full().stop)
+    if given != "all":
+        COUNT._replace(words=f'{COUNT.words}, or "all"').check(batch_size=given)
+    return given
+
+
+def _learned(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    return [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+
+
+from_modules = Modules

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
 
-from bilevel_core import FdeHBO, from_modules, hypergradient, run
+from bilevel_core import SOBA, FdeHBO, from_modules, hypergradient, run
 from bilevel_core.directions import exact, grad_x
 from core.runs import quiet
 
@@ -104,7 +104,7 @@ def test_loss_with_index_and_outer_learns_weights_of_data(parts, generator):
     """Data cleaning: f is the mean loss of the head, g the weighted one, whose slope in x is at its own examples."""
     upper_data, lower_data = parts[3:]
     head, sets = nn.Linear(4, 3), (TensorDataset(*upper_data), TensorDataset(*lower_data))
-    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6)
+    problem = from_modules(Weights(30), head, (cross_entropy, weighted), *sets, batch_size=6, features=False)
     x, y = torch.randn(30, generator=generator), problem.start(generator)[1]
     samples = problem.sample(generator)
     places = samples.lower
@@ -141,7 +141,9 @@ def test_loss_with_inner_penalises_weights(generator):
         for z in torch.randn(2, 30, 3, generator=generator).double()
     )
     losses = mse_loss, penalised
-    problem = from_modules(Penalties(3).double(), nn.Linear(3, 1, bias=False).double(), losses, (U, u), (A, b), 8)
+    problem = from_modules(
+        Penalties(3).double(), nn.Linear(3, 1, bias=False).double(), losses, (U, u), (A, b), 8, features=False
+    )
     x = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
     y = torch.linalg.solve(A.T @ A / 30 + x.exp().diag(), A.T @ b / 30)
     (slope,) = torch.autograd.grad(mse_loss(U @ y, u), x)
@@ -149,6 +151,21 @@ def test_loss_with_inner_penalises_weights(generator):
     torch.testing.assert_close(found.y, y.detach()[:, 0])
     torch.testing.assert_close(found.gradient, slope)
     assert run(problem, FdeHBO(alpha=0.01, beta=0.01, lam=0.01), steps=20, **quiet).stop == "steps"
+
+
+def test_loss_with_outer_penalises_the_features_themselves(parts, generator):
+    """outer and inner can be called, indexed and walked over, and predictions go through both as before."""
+    outer, inner, loss, *sets = parts
+
+    def penalised(prediction, target, outer, inner):
+        size = sum((p**2).sum() for p in outer.parameters())
+        return loss(prediction, target) + size + outer["0.bias"].sum() + inner(outer(torch.ones(4))).sum()
+
+    problem, plain = (from_modules(outer, inner, each, *sets, batch_size="all") for each in (penalised, loss))
+    x, y = (torch.randn(len(z), generator=generator) for z in problem.start(generator))
+    batch, features = problem.full().upper, torch.tanh(x[:20].view(5, 4).sum(1) + x[20:])
+    penalty = x @ x + x[20:].sum() + (y[:15].view(3, 5) @ features + y[15:]).sum()
+    torch.testing.assert_close(problem.upper(x, y, batch), plain.upper(x, y, batch) + penalty)
 
 
 class Examples(Dataset):
@@ -198,8 +215,17 @@ def test_batch_size_is_that_of_the_loaders(parts, generator):
     assert sizes(from_modules(*parts[:3], upper, lower)) == [7, 9]
     assert sizes(from_modules(*parts[:3], upper, lower, batch_size=3)) == [3, 3]
     assert sizes(from_modules(*parts[:3], upper, lower, batch_size=(3, 4))) == [3, 4]
-    assert sizes(from_modules(*parts[:4], lower)) == [9, 9]
-    assert sizes(from_modules(*parts)) == [256, 256]
+    assert sizes(from_modules(*parts[:4], lower)) == [40, 9]
+    assert sizes(from_modules(*parts)) == [40, 30]  # all there is
+    many = torch.zeros(300, 4), torch.zeros(300).long()
+    assert sizes(from_modules(*parts[:3], many, many, batch_size=(None, "all"))) == [256, 300]
+
+
+def test_batches_of_all_data_have_no_noise(parts):
+    problem = from_modules(*parts, batch_size="all")
+    assert problem.sample(torch.Generator()) == problem.full()
+    first, second = (run(problem, SOBA(), seed, steps=5, **quiet).state.x for seed in (0, 1))
+    assert torch.equal(first, second)
 
 
 def sizes(problem):
