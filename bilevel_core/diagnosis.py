@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from bilevel_core.directions import grad_x
-from bilevel_core.problem import seeded
+from bilevel_core.directions import grad_x, grad_y
+from bilevel_core.problem import UNSEEN, seeded
+from bilevel_core.solvers.base import generator_at
 
 if TYPE_CHECKING:
     from bilevel_core.runner import Result
@@ -25,6 +26,7 @@ STRAIGHT_SHARE = 0.4  # likewise, x goes on as it went: a straight walk gains 0.
 FALL_SHARE = 0.1  # of a loss or its range, in the second half of the rows: where 1 % of an exponential fall is left
 SATURATED_ENTRY = 10.0  # of x - x_0: it takes a sigmoid from 1/2 to 5e-5
 VANISHED_SHARE = 1e-3  # ||grad_x g|| at the last x over that at the first, for one y and one batch
+JUMP_FACTOR = 10  # of ||x - x_0|| or 1 + ||y|| in one row: beyond it x or y is to blame for a loss that is not finite
 ROUNDING_SHARE = 0.1  # the error of H v by finite differences, in parts of H v
 
 
@@ -32,21 +34,52 @@ def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. The first column is watched if named a loss or objective."""
     losses = [name for name in result.columns[:1] if "loss" in name or "objective" in name]
     step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in vars(result.solver) else "eta_series"}
-    if result.nonfinite:
+    if result.nonfinite and (culprit := _nonfinite_loss(result)):
+        yield f"the run diverged: {culprit}"
+    elif result.nonfinite or result.stop == "blew up":
         what = f"{' and '.join(result.nonfinite)} ceased to be finite at step {result.diverged_at}"
-        steps = " and ".join(step_of[variable] for variable in result.nonfinite)
-        yield f"the run diverged: {what}, so a step is too large; try a tenth of {steps}"
+        if not result.nonfinite:
+            largest = max(zip(result.norms[-1], "xyv", strict=True))
+            what = f"at step {result.state.t} ||{largest[1]}{' - x_0' * (largest[1] == 'x')}|| is {largest[0]:.1g}"
+        steps = " and ".join(step_of[variable] for variable in result.nonfinite or largest[1])
+        yield f"the run diverged: {what}, so a step is too large; try a tenth of {steps}, or what `suggest` finds"
     elif result.state.t >= FEWEST_STEPS:
         yield from _about_run(result, losses, step_of)
     if result.refit:
-        yield from result.refit.warnings
-        row = result.best[1] if result.best else result.history.iloc[-1]
-        for name in losses:
-            before, after = row[name], result.refit.numbers[name]
-            if after > before + RISE_SHARE * abs(before):
-                what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
-                cure = "a smaller alpha, a larger beta, or AID-CG, which has inner steps"
-                yield f"{what}: x has learned to go with a y that is not y*(x); {cure}"
+        yield from _about_refit(result, losses)
+
+
+def _nonfinite_loss(result: "Result") -> str:
+    """Which loss is not finite on the draw that ended a run, at x and y of the size that they had before; or ""."""
+    state, problem, (distance, norm_y, _) = result.state, result.problem, result.norms[-2]
+    is_far = (state.x - result.start.x).norm() > JUMP_FACTOR * (1 + distance)
+    if is_far or state.y.norm() > JUMP_FACTOR * (1 + norm_y):
+        return ""
+    samples = problem.sample(generator_at(state))
+    for name, loss, batch in (("upper", problem.upper, samples.upper), ("lower", problem.lower, samples.lower)):
+        at = state.x, state.y, batch
+        if not all(tensor.isfinite().all() for tensor in (loss(*at), grad_x(loss, *at), grad_y(loss, *at))):
+            what = f"{name} or its gradient is not finite at step {state.t + 1}, though x and y are"
+            return f"{what}: 0 / 0, or the log or root of what is not positive? A smaller step may not mend that"
+    return ""
+
+
+def _about_refit(result: "Result", losses: list[str]) -> Iterator[str]:
+    refit = result.refit
+    assert refit
+    yield from refit.warnings
+    if result.stop in ("diverged", "blew up") and not result.best:
+        yield "the refit is of the last x of a run that diverged: x is lost, and so is what the refit says of it"
+    row = result.best[1] if result.best else result.history.iloc[-1]
+    for name in losses:
+        before, after = row[name], refit.numbers[name]
+        if after > before + RISE_SHARE * abs(before):
+            what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
+            cure = "a smaller alpha, a larger beta, or objective(problem), which solves for y at every step"
+            yield f"{what}: x has learned to go with a y that is not y*(x); {cure}"
+        elif after < before - RISE_SHARE * abs(before):
+            what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
+            yield f"{what}: y lags behind y*(x); take the y of the refit, and in the run a larger beta or more steps"
 
 
 def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> Iterator[str]:
@@ -61,7 +94,7 @@ def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> 
     share = mean(norm > r_v * (1 - 1e-5) for norm in norms_v[1:])  # float32 rounds a projected norm
     if is_enough and share > SHARE_ON_SPHERE:
         what = f"v was on the sphere ||v|| = r_v = {r_v:g} at {share:.0%} of the rows"
-        cure = "a smaller lam or a larger eta if v is unstable without the ball, else a larger r_v"
+        cure = "a smaller lam if v is unstable without the ball, else a larger r_v"
         yield f"{what}, so its length is not that of H^-1 grad_y f: {cure}"
     for variable, norms in (("y", norms_y), ("v", norms_v)):
         last, before = norms[-1], max(norms[:half])
@@ -71,14 +104,15 @@ def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> 
             yield f"{what}: {step_of[variable]} is too large for the curvature of g, try a third of it"
     for name in losses:
         yield from _about_loss(name, result.history[name].tolist(), distances)
+    batch, lower = result.problem.sample(seeded(0)).lower, result.problem.lower
+    first, now = (grad_x(lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
     furthest = (state.x - start.x).abs().max().item()
-    if furthest > SATURATED_ENTRY:
-        batch, lower = result.problem.sample(seeded(0)).lower, result.problem.lower
-        first, now = (grad_x(lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
-        if now < VANISHED_SHARE * first:
-            what = f"entries moved by up to {furthest:.3g}, and the gradient of the lower loss there is"
-            why = f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all"
-            yield f"x is saturated: {what} {why}: a smaller alpha, or a penalty on x in the upper loss"
+    if first == now == 0:
+        yield f"lower does not depend on x{UNSEEN} Then y* stands still, and grad Phi is grad_x f alone"
+    elif furthest > SATURATED_ENTRY and now < VANISHED_SHARE * first:
+        what = f"entries moved by up to {furthest:.3g}, and the gradient of the lower loss there is"
+        why = f"{now / first:.1g} of that at x_0, so x has no more effect. Perhaps one weight has taken all"
+        yield f"x is saturated: {what} {why}: a smaller alpha, or a penalty on x in the upper loss"
     delta, dtype = result.solver.value("delta", state.t) if "delta" in options else None, state.y.dtype
     y, v = median(norms_y[1:]), median(norms_v[1:])
     error = torch.finfo(dtype).eps * y / (delta * v) if delta and v else 0.0  # y +- delta v are rounded to eps ||y||
