@@ -153,7 +153,7 @@ class Objective:
             if self.y is None:
                 raise
             warnings.warn(f"Phi(x) = inf: {error}; a line search steps back from here", stacklevel=2)
-            return math.inf * (1 + (x - x.detach()).sum())
+            return torch.exp(x - x.detach()).sum() * math.inf  # with a slope of inf
         value = self.problem.upper(x.detach(), self.y, self.samples.upper).detach()
         return value + (x - x.detach()) @ gradient  # adds nothing but the slope
 

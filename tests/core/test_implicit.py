@@ -172,8 +172,12 @@ class Fenced(Valley):
 def test_line_search_steps_back_from_where_the_lower_level_cannot_be_solved():
     problem = Fenced(b=2.0, start=(0.0, 0.0))
     phi = objective(problem)
-    with pytest.warns(UserWarning, match=r"Phi\(x\) = inf: the lower loss is nan at the first y"):
+    with pytest.warns(UserWarning, match=r"Phi\(x\) = inf: the lower loss is nan at the first y") as told:
         found = minimised(phi, torch.optim.LBFGS, 3, size=1, line_search_fn="strong_wolfe", tolerance_change=0)
+        far = torch.full((1,), 1000.0, dtype=torch.float64, requires_grad=True)
+        phi(far).backward()
+    assert phi(found) < far.grad == math.inf
+    assert {each.filename for each in told} == {minimised.__code__.co_filename, __file__}  # who has called phi
     assert 0 < found < 0.9
     assert hypergradient(problem, found).gradient.abs() < 1e-5
     with pytest.raises(NotConverged, match="the lower loss is nan"):  # nothing to step back to
