@@ -31,7 +31,7 @@ FORMAT = b"bilevel_core checkpoint 4, sha256 "  # then a line of what the run is
 PAUSE_SECONDS = 1.0  # from one save to the next, at least
 SAVING_SHARE = 0.05  # of the time, at most: large states and long histories are saved less often
 PART, LOCK = ".bilevel-part", ".bilevel-lock"  # how the names of all files end that are ever deleted here
-NUMPY = [bytes, np.ndarray, np.dtype, np.float64().__reduce__()[0], np.array(()).__reduce__()[0]]
+NUMPY: list[Any] = [bytes, np.ndarray, np.dtype, np.float64().__reduce__()[0], np.array(()).__reduce__()[0]]
 NUMPY += [type(np.dtype(code)) for code in np.typecodes["All"]]  # all that arrays and their numbers are pickled with
 
 
