@@ -244,7 +244,7 @@ def run(
     best: str | None = None,
     blow_up: float = 1e6,
     callback: Callback | None = None,
-    refit: bool = False,
+    refit: bool | float = False,
     progress: bool = True,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> Result:
@@ -259,7 +259,8 @@ def run(
     A non-finite iterate ends the run, and so does a row with ||x - x_0||, ||y|| or ||v|| above `blow_up` times
     1 + ||x_0|| + ||y_0||. Ctrl-C ends it and keeps what was done; `callback(state, row)` at a row ends it by returning
     True. The state is kept where the column `best` is smallest ("-test_accuracy": largest). `refit` solves the lower
-    level at the last x (or the best) from a cold start. What looks wrong is told below the bar.
+    level at the last x (or the best) from a cold start; a number is its most seconds. What looks wrong is told below
+    the bar.
 
     With `checkpoint`, the run is saved there, at rows a second apart and at its end, and resumed bit for bit if it is
     this very run (as `bilevel_core.checkpoint` finds out); a problem that changes as it is used needs `state_dict`.
@@ -295,7 +296,8 @@ def run(
     if not result._rows or result._rows[-1]["step"] < result.state.t:
         result._add_row()
     if refit:
-        result.refit = refitting.refit(problem, (result.best or [result.state])[0].x, seed)
+        most = math.inf if refit is True else refit
+        result.refit = refitting.refit(problem, (result.best or [result.state])[0].x, seed, seconds=most)
     if progress and result.warnings:
         print(*result.warnings, sep="\n", file=sys.stderr)
     return result

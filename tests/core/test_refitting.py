@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bilevel_core import BilevelProblem, FdeHBO, Samples, refit, run
+from bilevel_core import BilevelProblem, FdeHBO, Samples, refit, refitting, run
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic
 
@@ -61,3 +61,26 @@ def test_unconverged_refit_says_so():
     (sentence,) = found.warnings
     assert f"did not converge: after {found.gradients} gradients" in sentence
     assert "call refit(problem, x, max_steps=" in sentence
+
+
+@pytest.mark.parametrize(
+    "make",
+    [None, lambda ys: torch.optim.SGD(ys, 0.3), lambda ys: torch.optim.LBFGS(ys, tolerance_grad=0, tolerance_change=0)],
+)
+def test_optimisers_of_torch_agree(make):
+    problem = Quadratic(seed=2)
+    found = refit(problem, problem.x0, optimiser=make)
+    assert found.converged
+    torch.testing.assert_close(found.y, problem.y_star(problem.x0), rtol=1e-6, atol=1e-6)
+    assert found.gradients < 150  # and none of them for nothing: SGD needs log(1.5e-8) / log(0.7) = 51
+
+
+def test_time_is_kept(monkeypatch):
+    """A clock that goes on by a second at each look."""
+    monkeypatch.setattr(refitting.time, "monotonic", iter(range(1000)).__next__)
+    problem = Quadratic(mu=1e-4, L=10.0, dim_y=100)
+    for seconds, make in ((5, None), (20, lambda ys: torch.optim.Adam(ys, 1e-3))):
+        found = refit(problem, problem.x0, seconds=seconds, optimiser=make)
+        assert not found.converged
+        assert found.warnings[0].endswith(f"call refit(problem, x, seconds={4 * seconds})")
+        assert seconds <= found.gradients <= 30 * seconds
