@@ -8,6 +8,7 @@ Not seen is what neither step computes: `evaluate`, examples not drawn, and what
 import copy
 import io
 import json
+import math
 import os
 import re
 import time
@@ -59,7 +60,7 @@ class Checkpoint:
         self.points: dict[str, Any] = {"start": here, "first": None, "previous": None, "here": here}
         self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}
         self.latest: dict[str, Any] | None = None
-        self.due = 0.0
+        self.due = -math.inf
         self.owner = path.with_name(f".{path.name}{LOCK}")  # the lock, in which is the number of the process
         self.lock = FileLock(self.owner)
 

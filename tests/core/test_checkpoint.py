@@ -487,3 +487,27 @@ def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert os.listdir(path.parent) == ["file"]
+
+
+class OneOfTwo(Quadratic):
+    """The problem of one process of two, where the other one sees what it sees, or no file."""
+
+    rank, seen = 1, 1.0
+
+    def processes(self):
+        return self.rank, 2
+
+    def average(self, *tensors):
+        return tuple(self.seen * tensor for tensor in tensors)
+
+
+def test_only_the_first_process_writes_and_all_must_see_the_file(path):
+    saved(path, OneOfTwo())
+    assert not path.exists()
+    first, other = OneOfTwo(), OneOfTwo()
+    first.rank = 0
+    saved(path, first)
+    saved(path, other, steps=5)  # reads it
+    other.seen = 0.5
+    with pytest.raises(ValueError, match="must be there for all processes, or for none"):
+        saved(path, other, steps=5)
