@@ -25,6 +25,9 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument("--replace", action="store_true", help="do runs again that are stored with other settings")
     commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
+    clock = commands.add_parser("clock", parents=[both], help="measure what a step costs along a run")
+    clock.add_argument("--reading", choices=("planned", "alone", "busy"), default="alone")
+    clock.add_argument("--rounds", type=int, default=10, help="how often each method takes its turn; default 10")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
     for command in (again, check):
@@ -63,11 +66,15 @@ def do(given: argparse.Namespace) -> None:
         return verdicts(given.name, given.results)
     from bilevel_book import experiments
 
-    results = given.results if given.size == experiments.FULL else given.results / given.size
+    results = given.results / given.size if given.size == "smoke" else given.results
     if given.command == "report":
         return experiments.report(given.name, results, given.size)
     if given.command == "calibrate":
         return print(f"stored in {experiments.calibrate(given.name, given.size)}")
+    if given.command == "clock":
+        from bilevel_book.experiments.clock import measure_clock
+
+        return measure_clock(given.name, given.size, given.reading, given.rounds)
     if given.command == "verify":
         return verify(experiments.sweep(given.name, given.size, given.group, given.label, results), results, given)
     from bilevel_book.experiments.running import reproduce_in_order

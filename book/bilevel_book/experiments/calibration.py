@@ -40,7 +40,7 @@ def calibrate(experiment: Named, size: str = FULL, rounds: int = 30, progress: b
     for group in plan.groups.values():
         for label in group.only if group.time or not (group.trials or group.grid) else []:
             run = plan.run_of(group, label)
-            runs.setdefault(kinds.setdefault(group.priced_as(label), _kind(run)), run)
+            runs.setdefault(kinds.setdefault(group.priced_as(label), kind_of(run)), run)
     content = dict(file.calibration)
     old = content.setdefault("steps", {})
     costs = {kinds[name]: cost for name, cost in old.items() if name in kinds}
@@ -64,7 +64,7 @@ def _quartiles(timers: dict[str, Callable[[], float]], rounds: int, progress: bo
     return {kind: np.quantile([row[kind] for row in rows], list(QUARTILES.values())) for kind in timers}
 
 
-def _kind(run: Run) -> str:
+def kind_of(run: Run) -> str:
     """What decides the cost of a step: not the numbers with a point, but for a 1, which is momentum off."""
     whole = [
         {key: value for key, value in options.items() if value == 1 or not isinstance(value, float | dict)}

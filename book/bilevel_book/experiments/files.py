@@ -1,6 +1,7 @@
 """Reading: the file of an experiment, decoded once and checked key by key."""
 
 import json
+import math
 import re
 import tomllib
 from bisect import bisect_right
@@ -10,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from bilevel_book.experiments.checking import at, check_options, find, known, typed
+from bilevel_book.experiments.ticks import steps_within
 from bilevel_book.paths import Named, experiment_file, experiment_name
 from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
 from bilevel_core.problem import BilevelProblem
@@ -18,7 +20,10 @@ from bilevel_core.schedules import Power
 from bilevel_core.solvers import Solver
 
 RULES = ("wider boxes", "best trial")
+PLANNED = "planned"  # the reading of the clock that decides how long runs are
+MARGIN = 1.05  # so much longer are they, since another reading may be a little quicker
 CALIBRATION = ".calibration.json"  # how the name of the file of costs ends
+CLOCK = ".clock.json"  # likewise, of costs along a run
 GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)  # the name of a file in the folder of results
 
 
@@ -54,24 +59,41 @@ class Group:
     best: int | None = None
     by: list[str] = field(default_factory=list)
     time: float | None = None
+    seconds: float | None = None
     steps: int | None = None
     gradients: float | None = None
     every: int | list[int] | None = None
     rows: int | None = None
+    denser: bool = False
 
     def priced_as(self, label: str) -> str:
         """The name of a label in the calibration: what the group sets may change what a step costs."""
         return ", ".join([f"{self.methods}.{label}", *(f"{name} {value}" for name, value in self.settings.items())])
 
-    def budget(self, calibration: Options, label: str) -> Options:
-        """The budget of one method's runs, as `run` takes it: calibrated time becomes steps."""
+    def budget(self, calibration: Options, clock: Options, label: str) -> Options:
+        """The budget of one method's runs, as `run` takes it: calibrated time and seconds of the clock become steps."""
         names = ("steps", "gradients", "every", "rows")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         if self.time is not None:
             if (name := self.priced_as(label)) not in (costs := calibration.get("steps", {})):
                 raise ValueError(f"there is no calibrated cost of {name}: run `python -m bilevel_book calibrate` first")
             given["steps"] = max(1, round(self.time / costs[name]["median"]))
+        if self.seconds is not None:
+            costs = clock.get(PLANNED, {}).get("costs", {})
+            if (name := self.priced_as(label)) not in costs:
+                raise ValueError(f"the clock has no {name}: run `python -m bilevel_book clock` first")
+            given["steps"] = steps_within(costs[name], MARGIN * self.seconds)
+        if self.denser:
+            given["denser"] = True
         return given | ({"prices": calibration["prices"]} if self.gradients is not None else {})
+
+
+def with_denser_rows(budget: Options) -> Options:
+    """A budget as `run` takes it: denser rows are those at steps N (k / K)^2, for k = 1 ... K and N steps."""
+    if not budget.get("denser"):
+        return budget
+    steps, rows = budget["steps"], budget["rows"]
+    return {"steps": steps, "every": sorted({math.ceil(steps * (k / rows) ** 2) for k in range(1, rows + 1)})}
 
 
 @dataclass(frozen=True)
@@ -86,19 +108,20 @@ class Experiment:
     rules: dict[str, Rule]
     sizes: dict[str, dict[str, Group]]
     calibration: Options  # what `calibrate` stored beside the file, if it did
+    clock: Options  # likewise `clock`, by reading
 
 
 def load(experiment: Named) -> Experiment:
     """What the file of an experiment says; an error in it names the place, what was given and what is allowed."""
     path = experiment_file(experiment)
-    costs = path.with_suffix(CALIBRATION)
+    costs = [path.with_suffix(suffix) for suffix in (CALIBRATION, CLOCK)]
     with at(path.name):
-        text, calibration = path.read_text(encoding="utf-8"), costs.read_text() if costs.exists() else "{}"
-        return _decode(experiment_name(path), text, calibration)
+        stored = (each.read_text(encoding="utf-8") if each.exists() else "{}" for each in costs)
+        return _decode(experiment_name(path), path.read_text(encoding="utf-8"), *stored)
 
 
 @lru_cache(maxsize=16)
-def _decode(name: str, text: str, calibration: str) -> Experiment:
+def _decode(name: str, text: str, calibration: str, clock: str) -> Experiment:
     content = tomllib.loads(text)
     problem, options = _take(content, "problem", str), _take(content, "options", dict, {})
     columns, sizes = _take(content, "columns", list[str], []), _take(content, "sizes", dict)
@@ -120,7 +143,9 @@ def _decode(name: str, text: str, calibration: str) -> Experiment:
     for size, plans in sizes.items():
         for group, plan in typed(size, plans, dict).items():
             groups[size][group] = _group(f"[sizes.{size}] {group}", group, plan, stand_ins, owner)
-    return Experiment(name, problem, options, columns, tables, rules, groups, json.loads(calibration))
+    return Experiment(
+        name, problem, options, columns, tables, rules, groups, json.loads(calibration), json.loads(clock)
+    )
 
 
 def _take(table: Options, key: str, hint: Any, default: Any = None) -> Any:
@@ -169,13 +194,15 @@ def _check_numbers(group: Group) -> None:
         raise ValueError(f"trials must be at least 1, got {group.trials}")
     if (group.best is None) != (not group.by) or not 1 <= (group.best or 1) <= max(1, group.trials):
         raise ValueError(f"give `best` and `by` together, best from 1 to trials, got {group.best} by {group.by}")
-    budgets = [name for name in ("steps", "gradients", "time") if getattr(group, name) is not None]
+    budgets = [name for name in ("steps", "gradients", "time", "seconds") if getattr(group, name) is not None]
     if len(budgets) != 1:
-        raise ValueError(f"give one of steps, gradients or time, got {' and '.join(budgets) or 'none'}")
-    if group.time is None:  # else it has to be calibrated first
-        Budget(**group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, ""))
-    elif not group.time > 0:
-        raise ValueError(f"time must be a positive number of calibrated seconds, got {group.time}")
+        raise ValueError(f"give one of steps, gradients, time or seconds, got {' and '.join(budgets) or 'none'}")
+    if group.denser and not (group.rows and group.gradients is None):
+        raise ValueError("denser rows need a number of rows, and a budget in steps, time or seconds")
+    if group.time is None and group.seconds is None:  # else it has to be measured first
+        Budget(**with_denser_rows(group.budget({"prices": {"Hv": 1.0, "Jv": 1.0}}, {}, "")))
+    elif not (group.time or group.seconds or 0) > 0:
+        raise ValueError(f"{budgets[0]} must be a positive number, got {group.time or group.seconds}")
 
 
 def _check_settings(settings: Options, solver: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from bilevel_book.experiments.checking import at, find, known, parameters
-from bilevel_book.experiments.files import Experiment, Group, Method, load, with_schedules
+from bilevel_book.experiments.files import Experiment, Group, Method, load, with_denser_rows, with_schedules
 from bilevel_book.experiments.tables import StoredRun, read, stored_runs
 from bilevel_book.paths import RESULTS, Named
 from bilevel_book.verdicts.selection import Options, at_trial, ranked, trial_label, widened
@@ -52,6 +52,11 @@ class Run:
     def fingerprint(self) -> str:
         """Changes with anything that changes the run."""
         return hashlib.sha256(json.dumps(self.as_json).encode()).hexdigest()[:12]
+
+    @property
+    def budget_of_run(self) -> Options:
+        """The budget as `run` takes it."""
+        return with_denser_rows(self.budget)
 
     def make_solver(self) -> Solver[Any]:
         return find(self.solver, Solver)(**with_schedules(self.options))
@@ -125,7 +130,7 @@ class Plan:
         runs = []
         for seed, label in itertools.product(group.seeds, group.only):
             with at(f"{self.file.name}, {name}, {label}"):
-                budget = group.budget(self.file.calibration, label)
+                budget = group.budget(self.file.calibration, self.file.clock, label)
                 run = replace(self.run_of(group, label), group=name, seed=seed, budget=budget)
                 for full, options in self._variants(label, run.options, group):
                     runs.append(replace(run, label=full, options=options))

@@ -147,7 +147,7 @@ def perform(run: Run, checkpoint: Path | None = None) -> StoredRun:
     solver = run.make_solver()
     try:
         with one_thread():
-            given = {"progress": False, "checkpoint": checkpoint, "blow_up": math.inf} | run.budget
+            given = {"progress": False, "checkpoint": checkpoint, "blow_up": math.inf} | run.budget_of_run
             result = run_solver(run.make_problem(), solver, run.seed, **given)
     except ForeignCheckpoint:  # of other code, or damaged: the run starts anew
         checkpoint.unlink()
