@@ -1,9 +1,11 @@
 """Files: each thing that can be wrong with one is told, with its place, what was given and what is allowed."""
 
+import numpy as np
 import pytest
 
 from bilevel_book.experiments import load, sweep
-from bilevel_book.experiments.files import Steps
+from bilevel_book.experiments.files import Group, Steps, with_denser_rows
+from bilevel_book.experiments.ticks import seconds_at, steps_within
 from bilevel_book.paths import shipped_experiments
 
 RULE = 'chosen = {{ rule = "{}", methods = "boxes", by = ["main"] }}'
@@ -22,7 +24,7 @@ def test_file_becomes_records(small):
     }  # fmt: skip
     quiet = file.sizes["full"]["quiet"]
     assert (quiet.methods, quiet.only, quiet.seeds, quiet.problem) == ("main", ["SOBA"], [3], {"noise": 0.0})
-    assert file.sizes["full"]["main"].budget({}, "SOBA") == {"steps": 40, "every": 10}
+    assert file.sizes["full"]["main"].budget({}, {}, "SOBA") == {"steps": 40, "every": 10}
     changed = file.tables["main"]["FdeHBO, delta 1"]
     assert (changed.solver, changed.options["alpha"], changed.options["delta"]) == ("FdeHBO", 0.05, 1.0)
 
@@ -39,7 +41,11 @@ def test_file_becomes_records(small):
         ("seeds = [7]", "seeds = []", "tuning: seeds: got none, give at least one"),
         ("grid = true", "trials = 4, best = 2", r"tuning: give `best` and `by` together, .* got 2 by \[\]"),
         ("steps = 40", "stepts = 40", "main: unknown option of Group 'stepts'; known are .*steps"),
-        ("steps = 40", "steps = 40, time = 1.0", "main: give one of steps, gradients or time, got steps and time"),
+        (
+            "steps = 40",
+            "steps = 40, time = 1.0",
+            "main: give one of steps, gradients, time or seconds, got steps and time",
+        ),
         ("every = 10", "every = 0", "every must be a whole number of at least 1, got 0"),
         ("quiet = {", '"../quiet" = {', "quiet: the name of a group must be letters, digits, _ and -"),
         (
@@ -97,8 +103,21 @@ def test_unknown_experiment_raises():
 
 @pytest.mark.parametrize("name", shipped_experiments())
 def test_experiments_of_the_book_are_well_formed(name):
-    for size in load(name).sizes:
+    for size in ("smoke", "full"):
         assert sweep(name, size)
+
+
+def test_seconds_become_steps_of_the_clock_and_rows_are_denser_at_the_start():
+    costs = [[1, 0.5, 0.5, 0.5], [10, 0.25, 0.2, 0.3]]  # half a second a step, from the tenth on a quarter
+    assert steps_within(costs, 5.0) == 10
+    assert steps_within(costs, 7.5) == 20
+    np.testing.assert_allclose(seconds_at(costs, [0, 4, 10, 20]), [0, 2, 5, 7.5])
+    group = Group(methods="main", only=["A"], seeds=[0], seconds=7.5, rows=5, denser=True)
+    budget = group.budget({}, {"planned": {"costs": {"main.A": costs}}}, "A")
+    assert budget == {"steps": 22, "rows": 5, "denser": True}  # five per cent more
+    assert with_denser_rows(budget) == {"steps": 22, "every": [1, 4, 8, 15, 22]}
+    with pytest.raises(ValueError, match="the clock has no main"):
+        group.budget({}, {}, "B")
 
 
 def test_steps_change_exactly_at_their_times():
