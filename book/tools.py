@@ -17,6 +17,7 @@ import sys
 import webbrowser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
@@ -26,6 +27,7 @@ from bilevel_book.sliders import LIVE
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
 
+WIDGET = "application/vnd.jupyter.widget"
 # Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
 AS_LAB_WRITES = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -83,11 +85,21 @@ def notebooks(*names: str) -> None:
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
-    """Drop what changes from run to run and what only a live kernel can use."""
+    """Drop what changes from run to run; of a widget that needs a kernel, keep the picture that it shows."""
+    models = notebook.metadata.get("widgets", {}).get(f"{WIDGET}-state+json", {}).get("state", {})
     notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
+            cell.outputs = [shown for output in cell.outputs for shown in pictures(output, models)]
+
+
+def pictures(output: nbformat.NotebookNode, models: dict[str, Any]) -> list[nbformat.NotebookNode]:
+    """An output as it is, or what is drawn inside it if it is made by `ipywidgets.interact`."""
+    if not (view := output.get("data", {}).get(f"{WIDGET}-view+json")):
+        return [output]
+    children = [models[name.removeprefix("IPY_MODEL_")] for name in models[view["model_id"]]["state"]["children"]]
+    return [shown for child in children for shown in child["state"].get("outputs", [])]
 
 
 def dress(notebook: nbformat.NotebookNode) -> None:
