@@ -6,7 +6,7 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -111,13 +111,16 @@ class Experiment:
     clock: Options  # likewise `clock`, by reading
 
 
-def load(experiment: Named) -> Experiment:
-    """What the file of an experiment says; an error in it names the place, what was given and what is allowed."""
+def load(experiment: Named, **options: Any) -> Experiment:
+    """What the file of an experiment says, with these options of its problem in place of its own; an error names the
+    place, what was given and what is allowed."""
     path = experiment_file(experiment)
     costs = [path.with_suffix(suffix) for suffix in (CALIBRATION, CLOCK)]
     with at(path.name):
         stored = (each.read_text(encoding="utf-8") if each.exists() else "{}" for each in costs)
-        return _decode(experiment_name(path), path.read_text(encoding="utf-8"), *stored)
+        file = _decode(experiment_name(path), path.read_text(encoding="utf-8"), *stored)
+        check_options(options, find(file.problem, BilevelProblem))
+    return replace(file, options=file.options | options)
 
 
 @lru_cache(maxsize=16)
