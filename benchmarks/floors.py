@@ -26,7 +26,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
-from bilevel_book.mnist.hyper_representation import MEAN, STD
 from bilevel_core.networks import Labelled
 from bilevel_core.problem import Samples
 from bilevel_core.solvers import Solver
@@ -94,7 +93,7 @@ class LeNetFloor:
         nn.utils.vector_to_parameters(y, self.head.parameters())
         self.weights, self.last = list(self.features_of.parameters()), list(self.head.parameters())
         self.v = [part.view_as(weight) for part, weight in zip(split(v, self.last), self.last, strict=True)]
-        self.data = problem.lower_data
+        self.data, self.mean, self.std = problem.lower_data, problem.mean, problem.std
         generator = torch.Generator().manual_seed(0)
         self.batches = itertools.cycle([problem.sample(generator).lower for _ in range(20)])
         batch = next(self.batches)
@@ -102,7 +101,7 @@ class LeNetFloor:
             self.kept, self.targets = self.features(self.data, batch), self.data.targets[batch]
 
     def features(self, data: Labelled, batch: Tensor) -> Tensor:
-        return self.features_of((data.inputs.index_select(0, batch) / 255 - MEAN) / STD)
+        return self.features_of((data.inputs.index_select(0, batch) / 255 - self.mean) / self.std)
 
     def through(self, features: Tensor, cotangent: Tensor) -> tuple[Tensor, ...]:
         """The backward pass: from a derivative in the features to one in x."""

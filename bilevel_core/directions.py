@@ -75,6 +75,25 @@ def finite_difference(
     return Directions(d_y, -(at_up + at_down) - f_y, d_x)
 
 
+@torch.enable_grad()
+def one_graph_at_a_time(
+    problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: Samples, delta: float
+) -> Directions:
+    """`finite_difference` with a backward pass after each of its four losses, so that one graph is in memory at a time;
+    what depends on x alone is computed once and differentiated twice."""
+    count(gradients=7)
+    POSITIVE.check(delta=delta)
+    x, y = variables(x, y, v)
+    d_x, f_y = derivatives(check_scalar("upper", problem.upper(x, y, samples.upper), graph=True), x, y)
+    lower, d_v = problem.lower_at(x, samples.lower), -f_y
+    (d_y,) = derivatives(check_scalar("lower", lower(y), graph=True), y)
+    for step in (delta, -delta):
+        end = leaf(y + step * v)
+        g_x, g_y = derivatives(lower(end) / (2 * step), x, end, retain=True)
+        d_x, d_v = d_x - g_x, d_v + g_y
+    return Directions(d_y, d_v, d_x)
+
+
 def on_three_draws(
     problem: BilevelProblem, x: Tensor, y: Tensor, v: Tensor, samples: ThreeSamples, delta: float | None
 ) -> Directions:

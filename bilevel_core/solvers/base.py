@@ -11,7 +11,14 @@ from torch import Tensor
 
 from bilevel_core.checks import ANYTHING, COUNT, POSITIVE, RADIUS, SHARE, STEP, SWITCH, UNIT, Allowed
 from bilevel_core.counting import count
-from bilevel_core.directions import Directions, ThreeSamples, exact, finite_difference, on_three_draws
+from bilevel_core.directions import (
+    Directions,
+    ThreeSamples,
+    exact,
+    finite_difference,
+    on_three_draws,
+    one_graph_at_a_time,
+)
 from bilevel_core.problem import BilevelProblem, Samples, check_problem, check_vector, seeded
 from bilevel_core.schedules import Moments, Rate, Rule, Step
 
@@ -212,6 +219,7 @@ class SingleLoop(Solver[S]):
         None, STEP.or_none(), "None: exact products; else gradients are taken at y + delta v and y - delta v"
     )
     independent: bool = option(False, SWITCH, "three draws a step, one for each direction, instead of a shared one")
+    one_graph: bool = option(False, SWITCH, "with delta: less memory, and more time where x has a network of its own")
 
     def draw(self, problem: BilevelProblem, generator: torch.Generator) -> Samples | ThreeSamples:
         """The samples of one iteration."""
@@ -226,8 +234,11 @@ class SingleLoop(Solver[S]):
         here, delta = problem.local(), self.value("delta", t)
         if isinstance(samples, ThreeSamples):
             found = on_three_draws(here, x, y, v, samples, delta)
+        elif delta is None:
+            found = exact(here, x, y, v, samples)
         else:
-            found = exact(here, x, y, v, samples) if delta is None else finite_difference(here, x, y, v, samples, delta)
+            by_differences = one_graph_at_a_time if self.one_graph else finite_difference
+            found = by_differences(here, x, y, v, samples, delta)
         return Directions(*problem.average(*found))
 
 

@@ -23,13 +23,15 @@ def parser() -> argparse.ArgumentParser:
     again = commands.add_parser("reproduce", parents=[both], help="do the runs that are not stored yet")
     again.add_argument("--dask", metavar="ADDRESS", help="the address of a Dask scheduler, whose workers do them")
     again.add_argument("--replace", action="store_true", help="do runs again that are stored with other settings")
-    commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
+    told = commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     clock = commands.add_parser("clock", parents=[both], help="measure what a step costs along a run")
     clock.add_argument("--reading", choices=("planned", "alone", "busy"), default="alone")
     clock.add_argument("--rounds", type=int, default=10, help="how often each method takes its turn; default 10")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
+    for command in (again, told, check):
+        command.add_argument("--data", metavar="NAME", help="FashionMNIST, KMNIST or CIFAR10 in place of MNIST")
     for command in (again, check):
         command.add_argument("--jobs", type=int, default=1, help="how many runs side by side, each on one thread")
         command.add_argument("--group", action="append", help="only this group of runs (can be repeated)")
@@ -66,20 +68,22 @@ def do(given: argparse.Namespace) -> None:
         return verdicts(given.name, given.results)
     from bilevel_book import experiments
 
-    results = given.results / given.size if given.size == "smoke" else given.results
-    if given.command == "report":
-        return experiments.report(given.name, results, given.size)
     if given.command == "calibrate":
         return print(f"stored in {experiments.calibrate(given.name, given.size)}")
     if given.command == "clock":
         from bilevel_book.experiments.clock import measure_clock
 
         return measure_clock(given.name, given.size, given.reading, given.rounds)
+    data = {"data": given.data} if given.data else {}
+    results = given.results / (given.data or "") / ("smoke" if given.size == "smoke" else "")
+    if given.command == "report":
+        return experiments.report(given.name, results, given.size, **data)
     if given.command == "verify":
-        return verify(experiments.sweep(given.name, given.size, given.group, given.label, results), results, given)
+        runs = experiments.sweep(given.name, given.size, given.group, given.label, results, **data)
+        return verify(runs, results, given)
     from bilevel_book.experiments.running import reproduce_in_order
 
-    plan = experiments.Plan(experiments.load(given.name), given.size, results)
+    plan = experiments.Plan(experiments.load(given.name, **data), given.size, results)
     options = {"jobs": given.jobs, "dask": given.dask, "replace": given.replace}
     done, total = reproduce_in_order(plan, given.group or [*plan.groups], given.label, **options)
     print(f"{done} runs done, {total - done} were there already, in {results / plan.file.name}")

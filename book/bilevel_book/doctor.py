@@ -51,9 +51,12 @@ def packages() -> Iterator[Finding]:
 
 
 def data() -> Iterator[Finding]:
-    """MNIST, by its checksums."""
+    """torchvision, and MNIST by its checksums."""
     from bilevel_book.mnist.data import FILES, load_mnist
+    from bilevel_book.mnist.vision import has_operators
 
+    without = " without its compiled operators, as beside a torch for processors; datasets and transforms work"
+    yield Finding("ok", f"torchvision {version('torchvision')}{'' if has_operators() else without}")
     load_mnist()
     yield Finding("ok", f"MNIST: {len(FILES)} files in {MNIST}, each with its checksum")
 

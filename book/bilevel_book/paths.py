@@ -16,6 +16,7 @@ def _folder(in_tree: str, in_package: str) -> Path:
 RESULTS = _folder("results", "results")
 EXPERIMENTS = _folder("experiments", "configurations")
 MNIST = _folder("data/mnist", "mnist_files")
+DATA = ROOT / "data" if MNIST.is_relative_to(ROOT / "data") else Path("data")  # of other datasets
 
 
 def shipped_experiments() -> dict[str, Path]:

@@ -17,6 +17,8 @@ from bilevel_core.directions import (
     grad_y,
     hessian_vector,
     jacobian_vector,
+    leaf,
+    one_graph_at_a_time,
     project,
 )
 from bilevel_core.problems import Quadratic, Valley
@@ -66,13 +68,14 @@ def test_exact_directions_are_the_formulas(dtype, generator):
 
 
 @pytest.mark.checks("abstract:no-second-derivatives")
-def test_finite_differences_are_differences_of_the_gradients(dtype, generator):
+@pytest.mark.parametrize("differences", [finite_difference, one_graph_at_a_time])
+def test_finite_differences_are_differences_of_the_gradients(differences, dtype, generator):
     problem, delta = LogCosh(noise=1.0, dtype=dtype), 0.25
     x, y, v, samples = point(problem, generator)
     lower = samples.lower
     Hv = (problem.g_y(x, y + delta * v, lower) - problem.g_y(x, y - delta * v, lower)) / (2 * delta)
     Jv = (problem.g_x(x, y + delta * v, lower) - problem.g_x(x, y - delta * v, lower)) / (2 * delta)
-    d = finite_difference(problem, x, y, v, samples, delta)
+    d = differences(problem, x, y, v, samples, delta)
     torch.testing.assert_close(d.y, problem.g_y(x, y, lower), **CLOSE[dtype])
     torch.testing.assert_close(d.v, Hv - problem.f_y(x, y, samples.upper), **CLOSE[dtype])
     torch.testing.assert_close(d.x, problem.f_x(x, y, samples.upper) - Jv, **CLOSE[dtype])
@@ -161,12 +164,37 @@ def test_both_signs_use_the_same_batch(generator):
     torch.testing.assert_close(torch.stack([at for at, _ in lower]), torch.stack((y, y + 0.1 * v, y - 0.1 * v)))
 
 
-def test_what_x_decides_is_computed_once_for_the_three_lower_points(generator):
+@pytest.mark.parametrize("differences", [finite_difference, one_graph_at_a_time])
+def test_what_x_decides_is_computed_once_for_the_three_lower_points(differences, generator):
     problem, calls = LogCosh(), []
     lower_at = problem.lower_at
     problem.lower_at = lambda *a: calls.append(1) or lower_at(*a)
-    finite_difference(problem, *point(problem, generator), 0.1)
+    differences(problem, *point(problem, generator), 0.1)
     assert len(calls) == 1
+
+
+def test_one_graph_at_a_time_keeps_one_graph(generator):
+    live, most = set(), [0]
+
+    class Saved:  # a tensor that a graph holds for its backward pass
+        def __init__(self, tensor):
+            self.tensor = tensor
+            live.add(id(self))
+            most[0] = max(most[0], len(live))
+
+        def __del__(self):
+            live.discard(id(self))
+
+    def most_saved(differences):
+        most[0] = 0
+        with torch.autograd.graph.saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+            differences(problem, *given, 0.1)
+        return most[0]
+
+    problem = Quadratic()
+    given = point(problem, generator)
+    one = most_saved(lambda problem, x, y, v, samples, delta: problem.lower(leaf(x), leaf(y), samples.lower))
+    assert most_saved(one_graph_at_a_time) <= 1.5 * one < 3 * one <= most_saved(finite_difference)
 
 
 def test_losses_that_ignore_a_variable(generator):

@@ -10,7 +10,7 @@ from bilevel_book.methods import SOLVERS
 from bilevel_book.mnist import HyperCleaning, HyperRepresentation
 from bilevel_book.mnist.data import load_mnist
 from bilevel_book.mnist.hyper_cleaning import area_under_curve, mislabel
-from bilevel_book.mnist.hyper_representation import MEAN, STD, lenet
+from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_core import run
 from bilevel_core.directions import exact, finite_difference, grad_x, hessian_vector, jacobian_vector
 from bilevel_core.problems import Quadratic, Valley
@@ -125,7 +125,7 @@ def test_images_are_resized_and_normalised(representation):
     x, y = representation.start(torch.Generator().manual_seed(0))
     representation.upper(x, y, torch.arange(20))
     hook.remove()
-    torch.testing.assert_close(seen[0][:, 0], (ours / 255 - MEAN) / STD)
+    torch.testing.assert_close(seen[0][:, 0], (ours / 255 - 0.1307) / 0.3081)
 
 
 def test_the_start_depends_on_the_generator_only(representation):
@@ -205,7 +205,7 @@ def test_the_three_sets(cleaning):
     assert torch.equal(cleaning.selection_set.labels, mnist.train_labels[45000:50000])
     assert cleaning.lower_set.pixels.shape == (20000, 785)
     assert torch.equal(cleaning.lower_set.pixels[:, -1], torch.ones(20000))
-    assert cleaning.lower_set.pixels[:, :-1].min().item() == pytest.approx(-MEAN / STD, rel=1e-5)
+    assert cleaning.lower_set.pixels[:, :-1].min().item() == pytest.approx(-0.1307 / 0.3081, rel=1e-5)
 
 
 def test_the_losses_are_the_formulas(cleaning, generator):

@@ -64,9 +64,9 @@ def reference(problem, samples, alpha, beta, lam, eta, r_v, delta=None):
 MOMENTUM_STEPS = {"alpha": Power(0.2), "beta": Power(0.5), "lam": Power(0.5), "eta": Power(1.0, 7.0, 2 / 3, cap=1.0)}
 ROOT_STEPS = {"alpha": Power(0.2, p=1 / 2), "beta": Power(0.5, p=1 / 2)}
 DEFAULTS = {
-    "FMBO": MOMENTUM_STEPS | {"r_v": 100.0, "delta": None, "independent": False},
-    "FdeHBO": MOMENTUM_STEPS | {"r_v": 100.0, "delta": 0.01, "independent": False},
-    "SOBA": ROOT_STEPS | {"lam": Power(0.5, p=1 / 2), "delta": None, "independent": False},
+    "FMBO": MOMENTUM_STEPS | {"r_v": 100.0, "delta": None, "independent": False, "one_graph": False},
+    "FdeHBO": MOMENTUM_STEPS | {"r_v": 100.0, "delta": 0.01, "independent": False, "one_graph": False},
+    "SOBA": ROOT_STEPS | {"lam": Power(0.5, p=1 / 2), "delta": None, "independent": False, "one_graph": False},
     "alternating": ROOT_STEPS,
 }
 

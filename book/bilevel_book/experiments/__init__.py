@@ -27,7 +27,8 @@ A file has one table of methods for each group of runs, and says for each size w
 run is the same under any load. `gradients` counts H v and J v at their calibrated prices. What a group says of the
 problem or of the settings holds for all its methods. The rule "best trial" takes for each method the trial with the
 lowest score, and "wider boxes" moves the edges out that the best trial lies near; a group with `best` repeats the best
-trials with other seeds. A rate may be a schedule: a table with c, w, p, cap is a Power, one with values, at are Steps.
+trials with other seeds. A rate may be a schedule: a table with c, w, p, cap is a Power, one with values, at are Steps;
+a step may be a rule: { rule = "Adam", rate = 0.01 }.
 Problems that draw their data from a `seed` get the seed of the run. A problem is one of the book's and a solver one of
 `bilevel_book.methods.SOLVERS`, or either is "package.module:Class".
 """

@@ -6,7 +6,7 @@ import re
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,12 +16,14 @@ from bilevel_book.paths import Named, experiment_file, experiment_name
 from bilevel_book.verdicts.selection import Options, at_trial, boxes_of
 from bilevel_core.problem import BilevelProblem
 from bilevel_core.runner import Budget
-from bilevel_core.schedules import Power
+from bilevel_core.schedules import Power, Rule
 from bilevel_core.solvers import Solver
+from bilevel_core.solvers.base import Adam, Momentum, Normalised
 
 RULES = ("wider boxes", "best trial")
 PLANNED = "planned"  # the reading of the clock that decides how long runs are
 MARGIN = 1.05  # so much longer are they, since another reading may be a little quicker
+STEP_RULES = {kind.__name__: kind for kind in (Adam, Momentum, Normalised)}
 CALIBRATION = ".calibration.json"  # how the name of the file of costs ends
 CLOCK = ".clock.json"  # likewise, of costs along a run
 GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)  # the name of a file in the folder of results
@@ -37,7 +39,7 @@ class Method:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class Choice:
     """How stored trials decide a table of methods: from which table, and by the trials of which groups."""
 
     rule: str
@@ -105,19 +107,22 @@ class Experiment:
     options: Options
     columns: list[str]
     tables: dict[str, dict[str, Method]]
-    rules: dict[str, Rule]
+    rules: dict[str, Choice]
     sizes: dict[str, dict[str, Group]]
     calibration: Options  # what `calibrate` stored beside the file, if it did
     clock: Options  # likewise `clock`, by reading
 
 
-def load(experiment: Named) -> Experiment:
-    """What the file of an experiment says; an error in it names the place, what was given and what is allowed."""
+def load(experiment: Named, **options: Any) -> Experiment:
+    """What the file of an experiment says, with these options of its problem in place of its own; an error names the
+    place, what was given and what is allowed."""
     path = experiment_file(experiment)
     costs = [path.with_suffix(suffix) for suffix in (CALIBRATION, CLOCK)]
     with at(path.name):
         stored = (each.read_text(encoding="utf-8") if each.exists() else "{}" for each in costs)
-        return _decode(experiment_name(path), path.read_text(encoding="utf-8"), *stored)
+        file = _decode(experiment_name(path), path.read_text(encoding="utf-8"), *stored)
+        check_options(options, find(file.problem, BilevelProblem))
+    return replace(file, options=file.options | options)
 
 
 @lru_cache(maxsize=16)
@@ -131,12 +136,12 @@ def _decode(name: str, text: str, calibration: str, clock: str) -> Experiment:
         check_options(options, owner)
     ruled = {table: content.pop(table) for table in [*content] if "rule" in typed(table, content[table], dict)}
     tables = {table: {label: _method(content, table, label, owner) for label in content[table]} for table in content}
-    rules: dict[str, Rule] = {}
+    rules: dict[str, Choice] = {}
     stand_ins = dict(tables)  # what a rule will decide has the labels and the solvers of the table that it starts from
     for table, entry in ruled.items():
         with at(table):
-            check_options(entry, Rule)
-            rules[table] = rule = Rule(**entry)
+            check_options(entry, Choice)
+            rules[table] = rule = Choice(**entry)
             known(rule.rule, RULES, "rule")
             stand_ins[table] = stand_ins[known(rule.methods, stand_ins, "table of methods")]
     groups: dict[str, dict[str, Group]] = {size: {} for size in sizes}
@@ -212,7 +217,7 @@ def _check_settings(settings: Options, solver: str) -> None:
 
 
 def with_schedules(options: Options) -> Options:
-    """Options as a solver takes them: a table of the file is a schedule."""
+    """Options as a solver takes them: a table of the file is a schedule or a rule."""
     return {key: _schedule(**value) if isinstance(value, dict) else value for key, value in options.items()}
 
 
@@ -231,7 +236,11 @@ class Steps:
         return self.values[bisect_right(self.at, t)]
 
 
-def _schedule(**given: Any) -> Power | Steps:
+def _schedule(**given: Any) -> Power | Steps | Rule:
+    if "rule" in given:
+        kind = STEP_RULES[known(_take(given, "rule", str), STEP_RULES, "rule of steps")]
+        check_options(given, kind)
+        return kind(**given)
     if given.keys() == {"values", "at"}:
         return Steps(tuple(_take(given, "values", list[float])), tuple(_take(given, "at", list[int])))
     check_options(given, Power)

@@ -93,9 +93,11 @@ def sweep(
     groups: list[str] | None = None,
     labels: list[str] | None = None,
     results: Path = RESULTS,
+    **options: Any,
 ) -> list[Run]:
-    """All runs of an experiment at one size, or of some groups and labels; trials stored in `results` decide some."""
-    plan = Plan(load(experiment), size, results)
+    """All runs of an experiment at one size, or of some groups and labels; trials stored in `results` decide some.
+    Options are of the problem, in place of the file's."""
+    plan = Plan(load(experiment, **options), size, results)
     chosen = [known(group, plan.groups, f"group of {plan.file.name}, size {size},") for group in groups or plan.groups]
     runs = [run for group in plan.groups if group in chosen for run in plan.runs(group)]
     for label in labels or []:

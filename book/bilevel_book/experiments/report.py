@@ -2,6 +2,7 @@
 
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -97,9 +98,9 @@ def last_quarter_median(table: pd.DataFrame, axis: str, column: str) -> pd.Serie
     return table.groupby(["label", "seed"], sort=False)[[axis, column]].apply(score)
 
 
-def report(experiment: str, results: Path = RESULTS, size: str = FULL) -> None:
+def report(experiment: str, results: Path = RESULTS, size: str = FULL, **options: Any) -> None:
     """Print a table for each group of runs that are stored in `results`, and how many of a group are missing."""
-    plan = Plan(load(experiment), size, results)
+    plan = Plan(load(experiment, **options), size, results)
     for group in plan.groups:
         try:
             runs, missing = plan.runs(group), plan.missing(group)

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bilevel_book.mnist.data import load_mnist
-from bilevel_book.mnist.hyper_representation import MEAN, STD
+from bilevel_book.mnist.data import load_images, pixel_moments
 from bilevel_core.checks import COUNT, POSITIVE, UNIT
 from bilevel_core.problem import BilevelProblem, Samples, seeded
 
@@ -43,16 +42,19 @@ class HyperCleaning(BilevelProblem):
         zero_start: bool = False,
         oracle: bool = False,
         dtype: torch.dtype = torch.float32,
+        data: str = "MNIST",  # or another name that `load_images` takes
     ):
         COUNT.check(batch_size=batch_size)
         UNIT.check(noise=noise)
         POSITIVE.check(C=C)  # or the lower level is not strongly convex
         self.batch_size, self.C, self.zero_start, self.oracle = batch_size, C, zero_start, oracle
-        mnist = load_mnist()
+        images = load_images(data)
+        moments = pixel_moments(images.train_images)
         self.lower_set, self.upper_set, self.selection_set = (
-            prepared(mnist.train_images[part], mnist.train_labels[part], dtype) for part in (LOWER, UPPER, SELECTION)
+            prepared(images.train_images[part], images.train_labels[part], moments, dtype)
+            for part in (LOWER, UPPER, SELECTION)
         )
-        self.test_set = prepared(mnist.test_images, mnist.test_labels, dtype)
+        self.test_set = prepared(images.test_images, images.test_labels, moments, dtype)
         self.noisy_labels = mislabel(self.lower_set.labels, noise, seeded(seed))
         self.is_noisy = self.noisy_labels != self.lower_set.labels
 
@@ -135,6 +137,7 @@ def rows(table: Tensor, batch: Tensor | slice) -> Tensor:
     return table[batch] if isinstance(batch, slice) else table.index_select(0, batch)
 
 
-def prepared(images: Tensor, labels: Tensor, dtype: torch.dtype) -> Images:
-    pixels = (images.flatten(1).to(dtype) / 255 - MEAN) / STD
+def prepared(images: Tensor, labels: Tensor, moments: tuple[float, float], dtype: torch.dtype) -> Images:
+    mean, std = moments
+    pixels = (images.flatten(1).to(dtype) / 255 - mean) / std
     return Images(torch.cat((pixels, torch.ones_like(pixels[:, :1])), 1), labels)

@@ -11,13 +11,12 @@ keeps the test file for testing. Without a ridge g is convex but not strongly co
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, interpolate
+from torch.nn.functional import cross_entropy
 
-from bilevel_book.mnist.data import load_mnist
+from bilevel_book.mnist.data import load_images, pixel_moments
+from bilevel_book.mnist.vision import import_torchvision
 from bilevel_core.checks import COUNT
 from bilevel_core.networks import Labelled, Modules
-
-MEAN, STD = 0.1307, 0.3081
 
 
 def lenet() -> tuple[nn.Sequential, nn.Linear]:
@@ -45,13 +44,15 @@ class HyperRepresentation(Modules):
         held_out: bool = False,
         zero_head: bool = True,  # y_0 = 0, else PyTorch's own start
         evaluation_size: int = 10_000,  # how many images of each set, from its front, `evaluate` uses
+        data: str = "MNIST",  # or another name that `load_images` takes
     ):
         COUNT.check(evaluation_size=evaluation_size)
-        mnist = load_mnist()
-        upper = Labelled(_resize(mnist.train_images), mnist.train_labels)
-        lower = test = Labelled(_resize(mnist.test_images), mnist.test_labels)
+        images = load_images(data)
+        self.mean, self.std = pixel_moments(images.train_images)
+        upper = Labelled(_resize(images.train_images), images.train_labels)
+        lower = test = Labelled(_resize(images.test_images), images.test_labels)
         if held_out:
-            upper, lower = (Labelled(*(t[part] for t in upper)) for part in (slice(50_000), slice(50_000, None)))
+            upper, lower = (Labelled(*(t[part] for t in upper)) for part in (slice(-10_000), slice(-10_000, None)))
         super().__init__(*lenet(), cross_entropy, upper, lower, batch_size, ridge)
         self.zero_head, self.evaluation_size = zero_head, evaluation_size
         back = Labelled(*(t[-10_000:] for t in upper))  # for selecting settings: figures show the front of each set
@@ -67,7 +68,7 @@ class HyperRepresentation(Modules):
 
     def features(self, x: Tensor, inputs: Tensor) -> Tensor:
         # Images are kept as bytes, a quarter of the memory, and normalised a batch at a time.
-        return super().features(x, ((inputs / 255 - MEAN) / STD).to(x.dtype))
+        return super().features(x, ((inputs / 255 - self.mean) / self.std).to(x.dtype))
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """Loss and accuracy on the front of each set."""
@@ -83,4 +84,4 @@ class HyperRepresentation(Modules):
 
 def _resize(images: Tensor) -> Tensor:
     """28 x 28 to 32 x 32 by bilinear interpolation, as bytes, with a channel axis."""
-    return interpolate(images[:, None], size=(32, 32), mode="bilinear", antialias=True)
+    return import_torchvision("transforms.v2.functional").resize(images[:, None], [32, 32])

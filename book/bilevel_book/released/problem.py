@@ -16,7 +16,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from bilevel_book.mnist.data import load_mnist
+from bilevel_book.mnist.data import load_mnist, pixel_moments
 from bilevel_book.mnist.hyper_cleaning import LOWER, UPPER, HyperCleaning, log_likelihoods, prepared, rows
 from bilevel_core.problem import Samples
 
@@ -42,7 +42,9 @@ class ReleasedCleaning(HyperCleaning):
         self.renoise, self.averaged, self.unseeded, self.noise, self.seed = renoise, averaged, unseeded, noise, seed
         own, self.shared = POOLS[upper_from]
         mnist, pixels = load_mnist(), self.lower_set.pixels
-        own = prepared(mnist.train_images[own], mnist.train_labels[own], pixels.dtype)
+        own = prepared(
+            mnist.train_images[own], mnist.train_labels[own], pixel_moments(mnist.train_images), pixels.dtype
+        )
         self.pool, self.true_part = torch.cat((own.pixels, pixels[: self.shared])), own.labels
         self.drawn_once = self.noisy_labels
 

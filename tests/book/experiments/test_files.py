@@ -56,6 +56,7 @@ def test_file_becomes_records(small):
         ("alpha = 0.3", "alfa = 0.3", "bold: unknown option of FdeHBO 'alfa'; known are .*alpha"),
         ("alpha = 0.05", "alfa = 0.05", r'\[main."FdeHBO"\]: unknown option of FdeHBO .alfa.; known are .*alpha'),
         ("alpha = 0.05", "alpha = { low = 1.0, high = 0.5 }", "a box needs numbers 0 < low < high, got low = 1.0"),
+        ("alpha = 0.05", 'alpha = { rule = "Adan" }', "unknown rule of steps 'Adan'; known are Adam, Momentum, Norm"),
         ("[0.1, 0.01], at", "[0.1], at", r'\[main."SOBA"\]: a Steps schedule needs'),
         ('delta 1"]\nlike = "FdeHBO"', 'delta 1"]\nlike = "FdeBHO"', "unknown label in `like` 'FdeBHO'; known are"),
         (
