@@ -11,8 +11,10 @@ python book/tools.py pdf                    prints the built pages into _build/h
 python book/tools.py release [PYTHON ...]   builds both distributions and tries the wheel with each Python
 """
 
+import hashlib
 import os
 import platform
+import subprocess
 import sys
 import webbrowser
 from importlib import import_module
@@ -122,11 +124,26 @@ def write_address() -> None:
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
+def unchanged(paths: list[Path]) -> list[Path]:
+    """Those that git tracks and that are as git has them; none where there is no git."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--format=%(objectname) %(path)", "--", "chapters"]
+    listed = subprocess.run(command, capture_output=True, text=True)
+    known = dict(line.split(" ", 1)[::-1] for line in listed.stdout.split("\0") if line)
+
+    def blob(path: Path) -> str:
+        content = path.read_bytes()
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+    return [path for path in paths if known.get(f"chapters/{path.name}") == blob(path)]
+
+
 def lab(*options: str) -> None:
     """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
-    notary = NotebookNotary()  # Lab runs no stored script of a notebook without its signature
-    for path in chapters():
+    notary, ours = NotebookNotary(), unchanged(chapters())  # Lab runs no stored script without a signature
+    for path in ours:
         notary.sign(nbformat.read(path, as_version=4))
+    if others := [path.name for path in sorted((ROOT / "chapters").glob("*.ipynb")) if path not in ours]:
+        print(f"Not signed, as git does not have them like this: {', '.join(others)}. Trust or run them in Lab.")
     more = ["--LabApp.expose_app_in_browser=True", "--LabApp.default_url=/lab/tree/chapters"]
     if os.geteuid() == 0:
         print("You are root, as in most containers: Lab is started with --allow-root.")
