@@ -38,17 +38,17 @@ STEPS = {  # what turns a method into its neighbour on the right
 
 def family_tree() -> Figure:
     """All methods by what they do about v*; to the right, how they average."""
-    with panels(width=6.2, height=6.6) as (figure, axes):
+    with panels(width=4.7, height=8.2) as (figure, axes):
         for row, (family, methods) in enumerate(FAMILIES):
-            axes.text(-0.62, -row, family, ha="right", va="center", fontsize=10)
+            axes.text(-0.42, 0.29 - row, family + ":", fontsize=11, style="italic")
             for column, (name, needs) in enumerate(methods):
                 _frame(axes, column, -row, name, needs)
                 if name in STEPS:
-                    axes.annotate("", (column + 0.62, -row), (column + 0.38, -row), arrowprops={"arrowstyle": "->"})
-                    axes.text(column + 0.5, -row + 0.2, STEPS[name], ha="center", va="bottom", fontsize=8)
+                    axes.annotate("", (column + 0.66, -row), (column + 0.36, -row), arrowprops={"arrowstyle": "->"})
+                    axes.text(column + 0.5, -row - 0.14, STEPS[name], ha="center", va="top", fontsize=8.5)
         keys = [Patch(**_box(needs), label=needs["text"]) for needs in (SECOND, FIRST, NONE)]
         axes.legend(handles=keys, loc="lower right", title="a step needs", alignment="left")
-        axes.set(xlim=(-2.3, 3.6), ylim=(-8.6, 0.9), title="Nine ways to deal with v*; on the right, noise is averaged")
+        axes.set(xlim=(-0.5, 3.5), ylim=(-8.4, 0.8), title="Nine ways to deal with v*")
         axes.set_axis_off()
         return figure
 
