@@ -33,16 +33,6 @@ def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figu
         return figure
 
 
-def slopes_by_calls(curves: dict[str, tuple[np.ndarray, np.ndarray]], title: str) -> Figure:
-    """||grad Phi|| of each method after so many oracle calls."""
-    with panels(width=6.2, height=4.6) as (figure, axes):
-        for name, (calls, slope) in curves.items():
-            axes.loglog(calls[1:], slope[1:], **look(name).line, linewidth=1.6, label=name)
-        axes.set(xlabel="oracle calls", ylabel="‖∇Φ(x)‖, median", ylim=(5e-3, 4), title=title)
-        name_lines(axes)
-        return figure
-
-
 def ladder(settings: Sequence[Setting]) -> Figure:
     """For each setting the exponents that are proved, and in grey those that no method can have."""
     with panels(height=6.6) as (figure, axes):
