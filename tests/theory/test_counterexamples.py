@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
 from bilevel_book.theory.constants import ProblemConstants, printed
-from bilevel_book.theory.examples import coins, gentle_tilt, small_slope, spring, straight_coupling
+from bilevel_book.theory.examples import (
+    STEEP,
+    change_of_potential,
+    coins,
+    gentle_tilt,
+    small_slope,
+    spring,
+    straight_coupling,
+)
 from bilevel_book.theory.proof import theorem
 from bilevel_book.theory.statements import Directions, Point, take_step
 from bilevel_book.walk import walk
@@ -163,31 +171,11 @@ def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta
     assert problem.hypergradient(end.x).norm().item() == pytest.approx(slope, abs=1e-4)
 
 
-# The potential: g = y^2/2 - 20 x y, f = log cosh y, no noise, so all errors are 0 for ever. Bounds that could be 0 are
-# small positive numbers, as the assumptions ask.
-SLOPE, SMALL = 20.0, 1e-3
-EXAMPLE = ProblemConstants(
-    mu=1.0, L=math.hypot(1, SLOPE), L_gyy=SMALL, L_gxy=SMALL, C_gxy=SLOPE**2, L_fx=SMALL, L_fy=1.0, C_fy=1.0
-)
-
-
-def change_of_potential(K_y, K_v, c_beta, c_lam, w, y_star=-0.2, y=0.2):
-    """(V_1 - V_0) / alpha_0 and -|grad Phi|^2 / 2 at x = y*/20, y, v = v*(x, y)."""
-    alpha, x, v = w ** (-1 / 3), y_star / SLOPE, math.tanh(y)
-    new_x = x - alpha * SLOPE * v
-    new_y = y - c_beta * alpha * (y - SLOPE * x)
-    new_v = v - c_lam * alpha * (v - math.tanh(y))
-    change = math.log(math.cosh(SLOPE * new_x)) - math.log(math.cosh(SLOPE * x))
-    change += K_y * ((new_y - SLOPE * new_x) ** 2 - (y - SLOPE * x) ** 2)
-    change += K_v * ((new_v - math.tanh(new_y)) ** 2 - (v - math.tanh(y)) ** 2)
-    return change / alpha, -((SLOPE * math.tanh(y_star)) ** 2) / 2
-
-
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 @pytest.mark.parametrize(("beta", "rise"), [(1, 14.0), (10, 13.0)])
 @pytest.mark.parametrize("larger", [1, 100, 1e4])
 def test_potential_rises_where_the_printed_lemma_says_that_it_falls(beta, rise, larger):
-    c = printed(EXAMPLE, beta)
+    c = printed(STEEP, beta)
     w = larger * max(c.w, max(c.c_f, c.c_g, c.c_R) ** 1.5)  # the missing conditions on w are granted
     found, claimed = change_of_potential(c.K_1, c.K_2, c.c_beta, c.c_lam, w)
     assert found == pytest.approx(rise, abs=0.05)
@@ -196,7 +184,7 @@ def test_potential_rises_where_the_printed_lemma_says_that_it_falls(beta, rise, 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_potential_of_the_theorem_falls_as_claimed_in_the_same_example(y_star, y):
-    c = theorem(EXAMPLE)
+    c = theorem(STEEP)
     found, claimed = change_of_potential(c.a_y, c.a_v, c.c_beta, c.c_lam, c.w, y_star, y)
     assert found <= claimed + 1e-4  # rounding: alpha is about 1e-8
 

@@ -44,7 +44,7 @@ deltas = powers(-3, 1)
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:facts", "th:hessianfree", "lm:boundofv")
+@pytest.mark.checks("th:hessianfree", "lm:boundofv")
 @given(instances(), deltas, st.floats(1, 10))
 def test_facts_hold(instance, delta, times):
     problem, at, other, _ = instance
@@ -114,7 +114,7 @@ def exceeds(truth, parts):
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:lemmas", "lm:corefunction", "lm:corefunction_free", "lm:errorf_free", "lm:errorR_free")
+@pytest.mark.checks("lm:corefunction", "lm:corefunction_free", "lm:errorf_free", "lm:errorR_free")
 @given(trials())
 def test_lemmas_bound_what_one_step_changes(tried):
     problem, tried = tried
@@ -124,7 +124,6 @@ def test_lemmas_bound_what_one_step_changes(tried):
         assert not exceeds(tried.quantities[name], [c * tried.quantities[q] for q, c in row.items()]), name
 
 
-@pytest.mark.checks("proof:sharp")
 def test_coefficients_of_the_lemmas_are_attained():
     """So each lemma fails on one of these steps if one of its coefficients is a tenth smaller."""
     least = least_factors(extremes())
@@ -144,7 +143,7 @@ def test_moves_are_attained():
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:change", "lm:mergeV", "lm:mergeV_free", "results:constants")
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 @given(trials(), st.lists(powers(-2, 2), min_size=5, max_size=5))
 def test_potential_changes_by_at_most_the_sum_of_the_lemmas(tried, weights):
     """E[V_{t+1} - V_t], exact, for arbitrary weights of the potential."""
@@ -154,7 +153,7 @@ def test_potential_changes_by_at_most_the_sum_of_the_lemmas(tried, weights):
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:change", "th:main", "th:hessianfree")
+@pytest.mark.checks("th:main", "th:hessianfree")
 @given(steps(), st.sampled_from([0.0, 0.1, 5.0]), st.integers(0, 10**6))
 def test_potential_falls_with_the_constants_of_the_theorem(step, delta, t):
     """By alpha/2 |grad Phi|^2, up to the noise and the bias: thm-descends."""
@@ -181,7 +180,7 @@ def _momentum(c):
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:accounts", "lm:mergeV", "lm:mergeV_free")
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free")
 @pytest.mark.parametrize("account", ACCOUNTS)
 def test_accounts_are_not_positive_by_algebra(account):
     """Each condition is written with a number >= 0, such as L = mu (1 + a). Then -account is a quotient of polynomials
@@ -216,7 +215,7 @@ def constants_of_problems(draw):
     return ProblemConstants(mu=mu, L=mu * 10 ** draw(st.floats(0, 3)), **rest)
 
 
-@pytest.mark.checks("proof:accounts", "lm:mergeV", "lm:mergeV_free", "results:constants", "results:theorem-2")
+@pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants", "results:theorem-2")
 @given(constants_of_problems(), st.integers(0, 10**9), st.sampled_from([1.0, 7.0, 1e6]))
 def test_accounts_are_not_positive_at_any_time_for_any_larger_w(k, t, larger):
     c = theorem(k)
@@ -281,7 +280,7 @@ def test_constants_that_mean_nothing_are_refused():
 # (g): the sum
 
 
-@pytest.mark.checks("proof:sums", "th:main", "abstract:rate")
+@pytest.mark.checks("th:main", "abstract:rate")
 @given(st.floats(2, 1e4), st.integers(1, 3000))
 def test_sums_of_the_steps(w, T):
     def total(power):
@@ -293,7 +292,7 @@ def test_sums_of_the_steps(w, T):
     assert drift <= 5 * w / 18  # thm-decreasing
 
 
-@pytest.mark.checks("proof:theorem", "th:main", "th:hessianfree", "results:theorem-2")
+@pytest.mark.checks("th:main", "th:hessianfree", "results:theorem-2")
 @pytest.mark.parametrize("delta", [0.0, 1.0])
 def test_bound_is_the_formula_of_the_theorem(delta):
     k, T = ProblemConstants(), 50
@@ -308,7 +307,7 @@ def test_bound_is_the_formula_of_the_theorem(delta):
 
 
 @pytest.mark.slow
-@pytest.mark.checks("proof:theorem", "co:hftribo")
+@pytest.mark.checks("co:hftribo")
 @given(steps(), st.floats(0, 3), st.floats(0, 1), st.integers(0, 1000))
 def test_change_of_delta_costs_no_more_than_its_constant(step, delta, share, t):
     problem, step = step
@@ -336,7 +335,7 @@ def steps_for(eps, power_of_delta=-1 / 3, noise=1.0):
     return T
 
 
-@pytest.mark.checks("proof:theorem", "Co:complexitytribo", "co:hftribo")
+@pytest.mark.checks("Co:complexitytribo", "co:hftribo")
 @pytest.mark.parametrize(("power", "noise", "exponent"), [(-1 / 3, 0.0, 1.5), (-1 / 4, 0.0, 2.0), (-1 / 3, 1.0, 1.5)])
 def test_steps_for_a_mean_of_eps_grow_like_eps_to_minus_three_halves(power, noise, exponent):
     """delta may fall like T^-1/3 and no slower; with noise up to a logarithm."""

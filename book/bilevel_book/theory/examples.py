@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.check import take_step
+from bilevel_book.theory.constants import ProblemConstants
 from bilevel_book.theory.families import Constants, LogCoshFamily, Ridges
 from bilevel_book.theory.proof import Sizes
 from bilevel_book.theory.trials import Trial, trial
@@ -82,6 +83,27 @@ def coins(noise: float = 1.0, wobble: float = 0.3) -> LogCoshFamily:
         b=noise * sign[:, 1:],
         ridges_f=Ridges(one[0], one, 0 * one, torch.zeros(4, 1, dtype=torch.float64)),
     )
+
+
+# g = y^2/2 - 20 x y, f = lc(y), no noise. Bounds that could be 0 are small positive numbers, as the assumptions ask.
+SLOPE = 20.0
+STEEP = ProblemConstants(
+    mu=1, L=math.hypot(1, SLOPE), L_gyy=1e-3, L_gxy=1e-3, C_gxy=SLOPE**2, L_fx=1e-3, L_fy=1, C_fy=1
+)
+
+
+def change_of_potential(
+    a_y: float, a_v: float, c_beta: float, c_lam: float, w: float, y_star: float = -0.2, y: float = 0.2
+) -> tuple[float, float]:
+    """(V_1 - V_0) / alpha_0 and -|grad Phi|^2 / 2 for STEEP, from y* = 20 x, y and v = v*(x, y). Against lm:mergeV."""
+    alpha, x, v = w ** (-1 / 3), y_star / SLOPE, math.tanh(y)
+    new_x = x - alpha * SLOPE * v
+    new_y = y - c_beta * alpha * (y - SLOPE * x)
+    new_v = v - c_lam * alpha * (v - math.tanh(y))
+    change = math.log(math.cosh(SLOPE * new_x)) - math.log(math.cosh(SLOPE * x))
+    change += a_y * ((new_y - SLOPE * new_x) ** 2 - (y - SLOPE * x) ** 2)
+    change += a_v * ((new_v - math.tanh(new_y)) ** 2 - (v - math.tanh(y)) ** 2)
+    return change / alpha, -((SLOPE * math.tanh(y_star)) ** 2) / 2
 
 
 class Coin(LogCoshFamily):
