@@ -67,11 +67,11 @@ def test_descent_of_v_fails_as_printed_and_holds_as_corrected():
     problem = spring(coupling=10.0)
     at = Point(vector(0), vector(0), vector(1))  # v* = 0
     step = take_step(problem, at, true_directions(problem, at), alpha=0.0, beta=0.0, lam=0.01)
-    for as_printed in (statements.helper_descent_as_printed, statements.helper_descent_free_as_printed):
+    for as_printed in (statements.adjoint_descent_as_printed, statements.adjoint_descent_free_as_printed):
         wrong = as_printed(problem, step, gamma=1e-3, nu=1e-3)
         assert wrong.truth == pytest.approx(0.9801)
         assert wrong.bound < 0
-    assert statements.helper_descent(problem, step, gamma=1e-3, nu=1e-3).holds()
+    assert statements.adjoint_descent(problem, step, gamma=1e-3, nu=1e-3).holds()
 
 
 @pytest.mark.slow
@@ -176,8 +176,8 @@ def test_fdehbo_with_a_delta_that_the_print_allows_ends_at_the_wrong_place(delta
 @pytest.mark.parametrize("larger", [1, 100, 1e4])
 def test_potential_rises_where_the_printed_lemma_says_that_it_falls(beta, rise, larger):
     c = printed(STEEP, beta)
-    w = larger * max(c.w, max(c.c_f, c.c_g, c.c_R) ** 1.5)  # the missing conditions on w are granted
-    found, claimed = change_of_potential(c.K_1, c.K_2, c.c_beta, c.c_lam, w)
+    w = larger * max(c.w, max(c.c_x, c.c_y, c.c_v) ** 1.5)  # the missing conditions on w are granted
+    found, claimed = change_of_potential(c.a_y, c.a_v, c.c_beta, c.c_lam, w)
     assert found == pytest.approx(rise, abs=0.05)
     assert claimed == pytest.approx(-7.79, abs=0.005)
 
@@ -193,13 +193,13 @@ def test_potential_of_the_theorem_falls_as_claimed_in_the_same_example(y_star, y
 def test_printed_accounts_do_not_close_by_the_printed_inequalities():
     p = ProblemConstants()
     c, C = printed(p), p.C_gxy
-    paid = 12 * C * p.L**2 * c.c_lam**2 / c.cbar_f, 48 * p.L**4 * c.c_lam**2 / c.cbar_R
-    of_v = (2 * C, -c.K_2 * c.c_lam * p.L_mu / 2, *paid)  # lm:corefunction, ieq:vv, ieq:errorf, ieq:errorR
+    paid = 12 * C * p.L**2 * c.c_lam**2 * c.p_x, 48 * p.L**4 * c.c_lam**2 * c.p_v
+    of_v = (2 * C, -c.a_v * c.c_lam * p.L_mu / 2, *paid)  # lm:corefunction, ieq:vv, ieq:errorf, ieq:errorR
     assert of_v == pytest.approx((2 * C, -2 * C, C, C))  # together +2 C, where the proof needs 0
     p = ProblemConstants(mu=0.1, L_fx=10.0, L_gyy=3.0)
     c, A = printed(p), (p.L_fy / p.mu) ** 2 + (p.r_v * p.L_gyy / p.mu) ** 2
     B = p.L_fy**2 + (p.r_v * p.L_gxy) ** 2
-    assert c.K_1 * c.c_beta * p.L_mu / 2 == pytest.approx(4 * B)  # with L_fy, where lm:corefunction has L_fx
+    assert c.a_y * c.c_beta * p.L_mu / 2 == pytest.approx(4 * B)  # with L_fy, where lm:corefunction has L_fx
     needed = 32 * p.C_gxy * A * c.c_beta**2 / (p.L_mu * c.c_lam) ** 2  # of |grad_y g|^2, by eq:vtpulsones
     granted = B / (4 * p.L_mu * (p.mu + p.L))  # by the last term of ieq:vv
     bound_of_c_lam = 128 * (p.mu + p.L) * p.C_gxy * c.c_beta**2 / p.L_mu
@@ -215,7 +215,7 @@ def test_printed_w_lets_lam_and_eta_be_too_large():
     unit = ProblemConstants()
     c = printed(unit)
     assert c.c_lam * c.w ** (-1 / 3) * (unit.mu + unit.L) == pytest.approx(4, rel=1e-6)
-    assert max(c.c_f, c.c_g, c.c_R) * c.w ** (-2 / 3) > 4e4  # eta_1
+    assert max(c.c_x, c.c_y, c.c_v) * c.w ** (-2 / 3) > 4e4  # eta_1
 
 
 @pytest.mark.checks("abstract:rate")

@@ -27,7 +27,7 @@ def test_variance_of_the_hypergradient_estimate_is_bounded_while_v_is_in_the_bal
 @pytest.mark.checks("lm:errorg", "lm:errorg_free", "lm:errorf", "lm:errorR")
 @given(steps(), etas)
 def test_errors_of_the_three_estimates_shrink(step, eta):
-    for check in (statements.lower_error, statements.upper_error, statements.helper_error):
+    for check in (statements.lower_error, statements.upper_error, statements.adjoint_error):
         assert check(*step, eta).holds(), check.__name__
 
 
@@ -40,8 +40,8 @@ def test_with_finite_differences_the_errors_shrink_up_to_terms_in_delta(step, et
     problem, step = step
     room = 10 * rounding(problem, step.to, delta)
     assert statements.upper_error_free(problem, step, eta, delta).holds(1e-7, room)
-    assert statements.helper_error_free(problem, step, eta, delta).holds(1e-7, room)
-    assert statements.helper_error_free_as_printed(problem, step, eta, delta).holds(1e-7, room)
+    assert statements.adjoint_error_free(problem, step, eta, delta).holds(1e-7, room)
+    assert statements.adjoint_error_free_as_printed(problem, step, eta, delta).holds(1e-7, room)
 
 
 def standing(problem, at, e_v=0.0, e=0.0, lam=0.0):
@@ -55,8 +55,10 @@ def test_at_rest_and_without_noise_every_bound_on_an_error_is_attained(eta, e):
     """So none of the recursions holds with less than (1 - eta)^2; g is quadratic here, so delta costs nothing."""
     problem = coins(noise=0.0, wobble=0.0)
     step = standing(problem, Point(*problem.first, number(0)), e=e)
-    checks = [getattr(statements, name)(problem, step, eta) for name in ("lower_error", "helper_error", "upper_error")]
-    checks += [getattr(statements, name)(problem, step, eta, 0.1) for name in ("helper_error_free", "upper_error_free")]
+    checks = [getattr(statements, name)(problem, step, eta) for name in ("lower_error", "adjoint_error", "upper_error")]
+    checks += [
+        getattr(statements, name)(problem, step, eta, 0.1) for name in ("adjoint_error_free", "upper_error_free")
+    ]
     for check in checks:
         assert check == pytest.approx(((1 - eta) ** 2 * e**2,) * 2, rel=1e-9)
 
@@ -70,9 +72,9 @@ def test_at_rest_and_without_error_the_noise_is_charged_two_four_or_eight_times(
     lower, helper, upper = 3**2, (2 - 1) ** 2, (2 + 2) ** 2  # the variances of the directions
     for check, truth, bound in (
         (statements.lower_error(problem, step, eta), lower, 2 * lower),
-        (statements.helper_error(problem, step, eta), helper, 4 * (2**2 + 1)),
+        (statements.adjoint_error(problem, step, eta), helper, 4 * (2**2 + 1)),
         (statements.upper_error(problem, step, eta), upper, 4 * (2**2 + 2**2)),
-        (statements.helper_error_free(problem, step, eta, 0.1), helper, 8 * (2**2 + 1)),
+        (statements.adjoint_error_free(problem, step, eta, 0.1), helper, 8 * (2**2 + 1)),
         (statements.upper_error_free(problem, step, eta, 0.1), upper, 8 * (2**2 + 2**2)),
     ):
         assert check == pytest.approx((truth * eta**2, bound * eta**2))
@@ -83,9 +85,9 @@ def test_what_the_recursions_charge_for_a_move_of_v():
     """g = 2 y^2 - 3 x y has L = 5 and C_gxy = 9; nothing but v moves, u away from v* = 0 and with the error e."""
     problem, u, e, lam, eta = spring(3.0, 4.0), 0.01, 0.2, 0.1, 0.5
     step = standing(problem, Point(*problem.first, number(u)), e_v=e, lam=lam)
-    helper = statements.helper_error(problem, step, eta).bound
-    free = statements.helper_error_free(problem, step, eta, 0.1).bound
-    as_printed = statements.helper_error_free_as_printed(problem, step, eta, 0.1).bound
+    helper = statements.adjoint_error(problem, step, eta).bound
+    free = statements.adjoint_error_free(problem, step, eta, 0.1).bound
+    as_printed = statements.adjoint_error_free_as_printed(problem, step, eta, 0.1).bound
     for bound, rise, times in ((helper, 5**2, 48), (free, 5**2, 96), (as_printed, 5**4 + 5**2, 96)):
         assert bound == pytest.approx((1 - eta) ** 2 * (e**2 + times * lam**2 * (rise * e**2 + 5**4 * u**2)))
     for check in (statements.upper_error(problem, step, eta), statements.upper_error_free(problem, step, eta, 0.1)):

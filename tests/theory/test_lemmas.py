@@ -246,7 +246,7 @@ def test_with_the_best_weights_the_descent_of_v_is_attained():
     at, h = Point(number(0), number(0), number(1)), Directions(y=number(0), v=number(0.5 - 0.3), x=number(0))
     step = statements.take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.2)
     distance, error, gamma = 0.9, 0.2 * 0.3, 0.5
-    check = statements.helper_descent(problem, step, gamma, nu=error / distance)  # v* stands still
+    check = statements.adjoint_descent(problem, step, gamma, nu=error / distance)  # v* stands still
     assert check == pytest.approx(((distance + error) ** 2, (1 + gamma) * (distance + error) ** 2))
 
 
@@ -255,6 +255,6 @@ def test_with_the_best_weights_the_descent_of_v_is_attained():
 @given(steps(), powers(-3, 2), powers(-3, 2))
 def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, nu):
     problem, step = step
-    assert statements.helper_descent(problem, step, gamma, nu).holds(1e-8)
+    assert statements.adjoint_descent(problem, step, gamma, nu).holds(1e-8)
     twice = statements.take_step(problem, step.at, step.h, step.alpha, step.beta, 2 * step.lam)
-    assert statements.helper_descent(problem, twice, gamma, nu).holds(1e-8)  # lam up to 2 / (mu + L)
+    assert statements.adjoint_descent(problem, twice, gamma, nu).holds(1e-8)  # lam up to 2 / (mu + L)

@@ -11,17 +11,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bilevel_book.theory.check import Point, take_step
-from bilevel_book.theory.constants import ProblemConstants
+from bilevel_book.theory.check import Check, Point, take_step
+from bilevel_book.theory.constants import ProblemConstants, ProofConstants, Sizes
 from bilevel_book.theory.examples import Coin, Ridge, extremes, spring
 from bilevel_book.theory.proof import (
     ACCOUNTS,
     LEMMAS,
     Noise,
-    ProofConstants,
-    Sizes,
     accounts,
     bound,
+    change,
     choose,
     conditions,
     contributions,
@@ -31,7 +30,7 @@ from bilevel_book.theory.proof import (
     theorem,
     with_offset,
 )
-from bilevel_book.theory.trials import facts, least_factors, potential_check, trial
+from bilevel_book.theory.trials import facts, least_factors, trial
 from bilevel_book.walk import walk
 from bilevel_core import FMBO, FdeHBO
 from bilevel_core.counting import counting
@@ -142,6 +141,16 @@ def test_moves_are_attained():
         assert tried.quantities[name] == pytest.approx(sum(c * tried.quantities[q] for q, c in row.items()))
 
 
+def potential_check(problem, c, tried):
+    """E[V_{t+1} - V_t] against thm-change, with exact expectations."""
+    s, q = tried.sizes, tried.quantities
+    weights = (1, c.a_y, c.a_v, c.p_x / s.alpha, c.p_y / s.alpha, c.p_v / s.alpha)
+    truth = sum(weight * tried.changes[part] for part, weight in zip(LEMMAS, weights, strict=True))
+    truth += s.rise * (c.p_x * q["ex2"] + c.p_y * q["ey2"] + c.p_v * q["ev2"])
+    rows = change(problem.constants, c, s).values()
+    return Check(truth, sum(factor * q[name] for row in rows for name, factor in row.items()))
+
+
 @pytest.mark.slow
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 @given(trials(), st.lists(powers(-2, 2), min_size=5, max_size=5))
@@ -190,11 +199,11 @@ def test_accounts_are_not_positive_by_algebra(account):
     """
     mu, M_x, M_v, L_Phi, alpha = positive = sympy.symbols("mu M_x M_v L_Phi alpha", positive=True)
     a, b, d, e = slack = sympy.symbols("a b d e", nonnegative=True)
-    L, tau = mu * (1 + a), 1 / (3 * (1 + b))  # mu <= L, tau <= 1/3
-    L_y = mu / (8 * L * tau * (1 + d))  # tau <= mu / (8 L L_y)
+    L, iota = mu * (1 + a), 1 / (3 * (1 + b))  # mu <= L, iota <= 1/3
+    L_y = mu / (8 * L * iota * (1 + d))  # iota <= mu / (8 L L_y)
     k = SimpleNamespace(mu=mu, L=L, L_y=L_y, M_x=M_x, M_v=M_v, L_v=M_v / mu, L_Phi=L_Phi, C_gxy=(mu * L_y) ** 2)
     k.Lam = M_x + L_y * M_v
-    c = choose(k, tau)
+    c = choose(k, iota)
     worst = {  # 4 alpha L_Phi <= 1, 2 beta mu <= 1, 2 lam mu <= 1, each where it is needed
         "h2": 1 / (4 * L_Phi * (1 + e)),
         "ey2": 1 / (2 * c.c_beta * mu * (1 + e)),

@@ -141,7 +141,7 @@ def hypergradient_error_shrinks() -> Claim:
 
 
 def linear_system_error_shrinks() -> Claim:
-    return _shrinks("linear-system", "Proposition 2", statements.helper_error_free_as_printed)
+    return _shrinks("linear-system", "Proposition 2", statements.adjoint_error_free_as_printed)
 
 
 def contraction() -> Claim:
@@ -178,8 +178,8 @@ def radius() -> Claim:
 def delta_condition() -> Claim:
     measure = (
         r"$6\theta^2\delta_\epsilon^2$, which a fixed step adds to the bound of Theorem 13.1, times $T^{2/3}$, for "
-        "unit constants and T = {}: it should stay bounded. The printed proof does not show it, and its condition lacks "
-        r"$L_{g_{yy}}$ (E9 and E18 of the erratum)"
+        "unit constants and T = {}: it should stay bounded. The printed proof does not show it, and its "
+        r"condition lacks $L_{g_{yy}}$ (E9 and E18 of the erratum)"
     )
     k, horizons = ProblemConstants(), (1e14, 1e18, 1e22)
     c = proof.theorem(k)
@@ -200,9 +200,9 @@ def constants_close(method: str) -> Claim:
         "the same"
     )
     old, c = printed(STEEP), proof.theorem(STEEP)
-    w = max(old.w, max(old.c_f, old.c_g, old.c_R) ** 1.5)
-    rise, claimed = change_of_potential(old.K_1, old.K_2, old.c_beta, old.c_lam, w)
+    w = max(old.w, max(old.c_x, old.c_y, old.c_v) ** 1.5)
+    rise, claimed = change_of_potential(old.a_y, old.a_v, old.c_beta, old.c_lam, w)
     repaired, _ = change_of_potential(c.a_y, c.a_v, c.c_beta, c.c_lam, c.w)
-    numbers = f"{rise:+.1f}, claimed to be at most {claimed:.1f}; with the constants of Theorem 13.1 {repaired:+.0f}"
+    numbers = f"{rise:+.1f}, claimed to be at most {claimed:.1f}; repaired by Theorem 13.1: {repaired:+.0f}"
     text = f"the constants of the appendix make the potential of {method} fall"
     return Claim(text, measure, numbers, holds_if(rise <= claimed))

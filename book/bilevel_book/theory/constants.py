@@ -1,7 +1,8 @@
 """What the assumptions say about f and g, in numbers, and the constants that the paper's proofs choose, as printed."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import expm1, log1p, sqrt
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,6 @@ class ProblemConstants:
             raise ValueError(f"a bound cannot be negative, got {self}")
 
     @property
-    def root_C_gxy(self) -> float:
-        """A bound on |grad_xy g| itself."""
-        return sqrt(self.C_gxy)
-
-    @property
     def r_v(self) -> float:
         """sqrt(C_fy) / mu, which bounds |v*| (lm:boundofv). The theorems print C_fy / mu."""
         return sqrt(self.C_fy) / self.mu
@@ -45,7 +41,7 @@ class ProblemConstants:
     @property
     def L_y(self) -> float:
         """sqrt(C_gxy) / mu, the Lipschitz constant of y*; lm:3ieq prints it without the root."""
-        return self.root_C_gxy / self.mu
+        return sqrt(self.C_gxy) / self.mu
 
     @property
     def M_x(self) -> float:
@@ -78,24 +74,50 @@ class ProblemConstants:
         return (self.L_gxy + self.L_gyy * self.L_y) * self.r_v**2 / 2
 
 
+class Sizes(NamedTuple):
+    """alpha_t, beta_t, lam_t, the three eta_{t+1}, and 1/alpha_t - 1/alpha_{t-1}."""
+
+    alpha: Any
+    beta: Any
+    lam: Any
+    eta_x: Any
+    eta_y: Any
+    eta_v: Any
+    rise: Any
+
+
 @dataclass(frozen=True)
-class PrintedConstants:
-    """The eleven numbers of def:potentialF and def:parameters; the weight of an error is 1 / cbar."""
+class ProofConstants:
+    """What a proof chooses: the weights of the potential, the factors of the steps, and w in alpha_t = (w + t)^-1/3.
 
-    K_1: float
-    K_2: float
-    c_beta: float
-    c_lam: float
-    cbar_f: float
-    cbar_g: float
-    cbar_R: float
-    c_f: float
-    c_g: float
-    c_R: float
-    w: float
+    In the paper a_y and a_v are K_1 and K_2, and p_x, p_y, p_v are one over cbar of f, g and R.
+    """
+
+    a_y: Any
+    a_v: Any
+    p_x: Any
+    p_y: Any
+    p_v: Any
+    c_beta: Any
+    c_lam: Any
+    c_x: Any
+    c_y: Any
+    c_v: Any
+    w: Any = 2.0
+
+    def sizes(self, t: int) -> Sizes:
+        """The step at time t; alpha_{-1} = alpha_0. The rise has no difference of nearly equal numbers."""
+        alpha = (self.w + t) ** (-1 / 3)
+        rise = 0.0 if t == 0 else -expm1(log1p(-1 / (self.w + t)) / 3) / alpha
+        return self.sizes_of(alpha, rise)
+
+    def sizes_of(self, alpha: Any, rise: Any) -> Sizes:
+        """beta = c_beta alpha, lam = c_lam alpha, eta = c alpha^2."""
+        etas = (c * alpha**2 for c in (self.c_x, self.c_y, self.c_v))
+        return Sizes(alpha, self.c_beta * alpha, self.c_lam * alpha, *etas, rise)
 
 
-def printed(p: ProblemConstants, beta: float = 1.0) -> PrintedConstants:
+def printed(p: ProblemConstants, beta: float = 1.0) -> ProofConstants:
     """def:potentialF and def:parameters as printed. With B = L_fy^2 + C_fy L_gxy^2 / mu^2, spelt out in the paper:
 
         K_1 = 8 B / (c_beta L_mu),  K_2 = 4 C / (c_lam L_mu),  c_beta^2 >= 512 L_y^2 B / L_mu^2,
@@ -114,16 +136,16 @@ def printed(p: ProblemConstants, beta: float = 1.0) -> PrintedConstants:
     cbar_g = max(256 * L**2, 128 * L**2 * q)
     cbar_R = max(768 * M, 48 * L**4 * c_lam**2 / C, 384 * M * q)
     small = 1 / (3 * p.L_Phi)
-    return PrintedConstants(
-        K_1=8 * B / (c_beta * L_mu),
-        K_2=4 * C / (c_lam * L_mu),
+    return ProofConstants(
+        a_y=8 * B / (c_beta * L_mu),
+        a_v=4 * C / (c_lam * L_mu),
+        p_x=1 / cbar_f,
+        p_y=1 / cbar_g,
+        p_v=1 / cbar_R,
         c_beta=c_beta,
         c_lam=c_lam,
-        cbar_f=cbar_f,
-        cbar_g=cbar_g,
-        cbar_R=cbar_R,
-        c_f=small + cbar_f,
-        c_g=small + 32 * L**2 * c_beta**2 + 17 * B / L_mu**2 * cbar_g,
-        c_R=small + 48 * L**2 * c_lam**2 + 16 * C / L_mu**2 * cbar_R,
+        c_x=small + cbar_f,
+        c_y=small + 32 * L**2 * c_beta**2 + 17 * B / L_mu**2 * cbar_g,
+        c_v=small + 48 * L**2 * c_lam**2 + 16 * C / L_mu**2 * cbar_R,
         w=max(2.0, max(c_beta * total, c_lam * total / (2 * p.mu * L)) ** 3 - 1),
     )

@@ -109,7 +109,7 @@ def lower_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -
     return Check(sq(to.y - problem.y_star(to.x)), bound)
 
 
-def helper_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+def adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
     """lm:vv, prop:hessian_free_v, lm:vv_free, for all gamma, nu > 0 and 0 <= lam <= 2 / (mu + L):
 
     ||v_{t+1} - v*_{t+1}||^2 <= (1 + gamma) (1 + nu) (1 - lam mu)^2 ||v - v*||^2
@@ -117,29 +117,29 @@ def helper_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) 
                                 + (1 + 1/gamma) L_v^2 [alpha^2 ||h_x||^2 + 2 beta^2 (||e_y||^2 + ||grad_y g||^2)]
     """
     k = problem.constants
-    return _helper_descent(problem, step, gamma, nu, (1 - step.lam * k.mu) ** 2, k.L_v**2)
+    return _adjoint_descent(problem, step, gamma, nu, (1 - step.lam * k.mu) ** 2, k.L_v**2)
 
 
-def helper_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+def adjoint_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
     """lm:vv: the same with the factor 1 - 2 lam (L + L^3) mu / (mu + L) + lam^2 L^2, and `squared_speed` for L_v^2"""
     k = problem.constants
-    return _helper_descent(problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy))
+    return _adjoint_descent(problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy))
 
 
-def helper_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+def adjoint_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
     """prop:hessian_free_v, lm:vv_free: that factor, and C_fy^2 in `squared_speed`"""
     k = problem.constants
-    return _helper_descent(
+    return _adjoint_descent(
         problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy**2)
     )
 
 
-def _helper_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float, factor: float, speed2: float) -> Check:
-    """factor: what the step on the linear system leaves of ||v - v*||^2; speed2: the squared speed of v*."""
+def _adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float, factor: float, speed: float) -> Check:
+    """factor: what the step on the linear system leaves of ||v - v*||^2; speed: the squared speed of v*."""
     at, to = step.at, step.to
     bound = (
         (1 + gamma) * (1 + nu) * factor * sq(at.v - problem.v_star(at.x, at.y))
         + (1 + gamma) * (1 + 1 / nu) * step.lam**2 * sq(errors(problem, step).v)
-        + (1 + 1 / gamma) * speed2 * bound_on_move(problem, step)
+        + (1 + 1 / gamma) * speed * bound_on_move(problem, step)
     )
     return Check(sq(to.v - problem.v_star(to.x, to.y)), bound)

@@ -72,7 +72,7 @@ def _upper_moves(problem: LogCoshFamily, step: Step) -> float:
     return squared_L_F(k) * bound_on_move(problem, step) + 2 * k.C_gxy * step.lam**2 * helper
 
 
-def helper_error(problem: LogCoshFamily, step: Step, eta: float) -> Check:
+def adjoint_error(problem: LogCoshFamily, step: Step, eta: float) -> Check:
     """lm:errorR:
 
     E ||e_v'||^2 <= (1-eta)^2 (1 + 48 L^2 lam^2) ||e_v||^2 + 4 eta^2 (sigma_gyy^2 r_v^2 + sigma_fy^2)
@@ -80,25 +80,25 @@ def helper_error(problem: LogCoshFamily, step: Step, eta: float) -> Check:
                                                                   + 2 beta^2 (||e_y||^2 + ||grad_y g||^2)]
                          + 48 (1-eta)^2 L^4 lam^2 ||v - v*||^2
     """
-    return _helper_error(problem, step, eta, None, rise=48 * problem.constants.L**2)
+    return _adjoint_error(problem, step, eta, None, rise=48 * problem.constants.L**2)
 
 
-def helper_error_free(problem: LogCoshFamily, step: Step, eta: float, delta: float) -> Check:
+def adjoint_error_free(problem: LogCoshFamily, step: Step, eta: float, delta: float) -> Check:
     """prop:hfetR, lm:errorR_free, with L^2 for L^4 and the term of e_v counted once, c = L_gyy r_v^2 delta:
 
     E ||e_v'||^2 <= [(1-eta)^2 (1 + 96 L^2 lam^2) + 4 c] ||e_v||^2 + 4 c + 8 c^2
                          + twice the other terms of lm:errorR
     """
-    return _helper_error(problem, step, eta, delta, rise=96 * problem.constants.L**2)
+    return _adjoint_error(problem, step, eta, delta, rise=96 * problem.constants.L**2)
 
 
-def helper_error_free_as_printed(problem: LogCoshFamily, step: Step, eta: float, delta: float) -> Check:
+def adjoint_error_free_as_printed(problem: LogCoshFamily, step: Step, eta: float, delta: float) -> Check:
     """prop:hfetR: 96 (L^4 + L^2) lam^2 for 96 L^2 lam^2: wrong units, yet true because the term is counted twice"""
     L = problem.constants.L
-    return _helper_error(problem, step, eta, delta, rise=96 * (L**4 + L**2))
+    return _adjoint_error(problem, step, eta, delta, rise=96 * (L**4 + L**2))
 
 
-def _helper_error(problem: LogCoshFamily, step: Step, eta: float, delta: float | None, rise: float) -> Check:
+def _adjoint_error(problem: LogCoshFamily, step: Step, eta: float, delta: float | None, rise: float) -> Check:
     """rise: the factor of (1-eta)^2 lam^2 ||e_v||^2. With delta the noise and the moves count twice."""
     k, keep, e_v = problem.constants, (1 - eta) ** 2, sq(errors(problem, step).v)
     times, c = (1, 0.0) if delta is None else (2, k.L_gyy * k.r_v**2 * delta)

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.check import take_step
-from bilevel_book.theory.constants import ProblemConstants
+from bilevel_book.theory.constants import ProblemConstants, Sizes
 from bilevel_book.theory.families import Constants, LogCoshFamily, Ridges
-from bilevel_book.theory.proof import Sizes
 from bilevel_book.theory.trials import Trial, trial
 from bilevel_core.directions import Directions, Point
 

@@ -18,26 +18,13 @@ are the labels of the formulas in Chapter 13.
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import expm1, log1p
+from math import log1p
 from typing import Any, NamedTuple
 
-from bilevel_book.theory.constants import ProblemConstants
+from bilevel_book.theory.constants import ProblemConstants, ProofConstants, Sizes
 
 Row = dict[str, Any]
 ACCOUNTS = ("h2", "y2", "v2", "ex2", "ey2", "ev2")  # the squares that are left in its change; h2 = |h_x|^2
-
-
-class Sizes(NamedTuple):
-    """alpha_t, beta_t, lam_t, the three eta_{t+1}, and 1/alpha_t - 1/alpha_{t-1}."""
-
-    alpha: Any
-    beta: Any
-    lam: Any
-    eta_x: Any
-    eta_y: Any
-    eta_v: Any
-    rise: Any
 
 
 # The lemmas: changes of Phi, of the two gaps and of the three errors
@@ -125,47 +112,19 @@ LEMMAS = {"Phi": descent, "y": track_y, "v": track_v, "x error": error_x, "y err
 # The constants of the theorem
 
 
-@dataclass(frozen=True)
-class ProofConstants:
-    """The weights of the potential, the factors of the steps, and the offset w of alpha_t = (w + t)^-1/3."""
-
-    a_y: Any
-    a_v: Any
-    p_x: Any
-    p_y: Any
-    p_v: Any
-    c_beta: Any
-    c_lam: Any
-    c_x: Any
-    c_y: Any
-    c_v: Any
-    w: Any = 2.0
-
-    def sizes(self, t: int) -> Sizes:
-        """The step at time t; alpha_{-1} = alpha_0. The rise has no difference of nearly equal numbers."""
-        alpha = (self.w + t) ** (-1 / 3)
-        rise = 0.0 if t == 0 else -expm1(log1p(-1 / (self.w + t)) / 3) / alpha
-        return self.sizes_of(alpha, rise)
-
-    def sizes_of(self, alpha: Any, rise: Any) -> Sizes:
-        """beta = c_beta alpha, lam = c_lam alpha, eta = c alpha^2."""
-        etas = (c * alpha**2 for c in (self.c_x, self.c_y, self.c_v))
-        return Sizes(alpha, self.c_beta * alpha, self.c_lam * alpha, *etas, rise)
-
-
-def choose(k: Any, tau: Any) -> ProofConstants:
-    """All but w, thm-constants; tau = min(1/3, mu / (8 L L_y))."""
-    p_y = tau**2 / (8 * k.L**2)
-    p_v = tau**2 * k.mu**4 / (512 * k.M_v**2 * k.L**4)
-    p_x = tau**2 * k.mu**2 / (512 * k.Lam**2 * k.L**2)
+def choose(k: Any, iota: Any) -> ProofConstants:
+    """All but w, thm-constants; iota = min(1/3, mu / (8 L L_y))."""
+    p_y = iota**2 / (8 * k.L**2)
+    p_v = iota**2 * k.mu**4 / (512 * k.M_v**2 * k.L**4)
+    p_x = iota**2 * k.mu**2 / (512 * k.Lam**2 * k.L**2)
     return ProofConstants(
         a_y=k.Lam / k.L_y,
-        a_v=tau * k.mu**2 * k.L_y / k.M_v,
+        a_v=iota * k.mu**2 * k.L_y / k.M_v,
         p_x=p_x,
         p_y=p_y,
         p_v=p_v,
         c_beta=8 * k.Lam * k.L_y / k.mu,
-        c_lam=8 * k.L_y * k.M_v / (k.mu * tau),
+        c_lam=8 * k.L_y * k.M_v / (k.mu * iota),
         c_x=1 + 2 / p_x,
         c_y=1 + 14 * k.Lam**2 / (k.mu**2 * p_y),
         c_v=1 + 14 * k.L_y**2 / p_v,

@@ -68,14 +68,10 @@ def delta_limit(k: Constants, eta_f: float, eta_R: float) -> float:
 
     What the proof of lm:mergeV_free needs (eq:1subetaf_free, eq:firscoeefient_free).
     """
-    return min(_ratio(eta_f, k.L_gxy), _ratio(eta_R, k.L_gyy)) / (8 * k.r_v**2)
+    limits = [eta / slope for eta, slope in ((eta_f, k.L_gxy), (eta_R, k.L_gyy)) if slope > 0]
+    return min(limits, default=math.inf) / (8 * k.r_v**2)
 
 
 def delta_limit_as_printed(k: Constants, eta_f: float, eta_R: float) -> float:
     """th:hessianfree, def:parameters_free: the same with L_gxy in both: no condition at all when J is constant"""
     return delta_limit(dataclasses.replace(k, L_gyy=k.L_gxy), eta_f, eta_R)
-
-
-def _ratio(a: float, b: float) -> float:
-    """a / b; where b = 0 nothing is asked, so there is no limit."""
-    return a / b if b > 0 else math.inf

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.check import Check, Point, Step, distance, errors, sq
+from bilevel_book.theory.constants import Sizes
 from bilevel_book.theory.estimators import momentum
 from bilevel_book.theory.families import LogCoshFamily, variance
-from bilevel_book.theory.proof import LEMMAS, ProofConstants, Row, Sizes, change
+from bilevel_book.theory.proof import LEMMAS, Row
 from bilevel_core.directions import Directions
 
 
@@ -41,7 +42,7 @@ def facts(problem: LogCoshFamily, at: Point, other: Point, delta: float, longer:
         "thm-v-in-z": Check(rms(d.v, moved.v), k.M_v * apart),
         "thm-v-in-v": Check(rms(d.v, turned.v), k.L * of_v),
         "thm-x-in-z": Check(rms(d.x, moved.x), k.M_x * apart),
-        "thm-x-in-v": Check(rms(d.x, turned.x), k.root_C_gxy * of_v),
+        "thm-x-in-v": Check(rms(d.x, turned.x), math.sqrt(k.C_gxy) * of_v),
         "thm-drift-v": Check((d.v - wider.v).mean(0).norm().item(), k.L_gyy * drift),
         "thm-drift-x": Check((d.x - wider.x).mean(0).norm().item(), k.L_gxy * drift),
         "thm-sigma-v": Check(math.sqrt(variance(d.v)), math.sqrt(sigma.f_y) + k.r_v * math.sqrt(segment.g_yy)),
@@ -103,16 +104,6 @@ def trial(problem: LogCoshFamily, step: Step, sizes: Sizes, delta: float = 0.0, 
 def gaps(problem: LogCoshFamily, at: Point, delta: float) -> tuple[float, float]:
     """|y - y*(x)|^2 and |v - v*_delta(x, y)|^2."""
     return sq(at.y - problem.y_star(at.x)), sq(at.v - problem.v_star(at.x, at.y, delta))
-
-
-def potential_check(problem: LogCoshFamily, c: ProofConstants, tried: Trial) -> Check:
-    """E[V_{t+1} - V_t] against thm-change, with exact expectations."""
-    s, q = tried.sizes, tried.quantities
-    weights = (1, c.a_y, c.a_v, c.p_x / s.alpha, c.p_y / s.alpha, c.p_v / s.alpha)
-    truth = sum(weight * tried.changes[part] for part, weight in zip(LEMMAS, weights, strict=True))
-    truth += s.rise * (c.p_x * q["ex2"] + c.p_y * q["ey2"] + c.p_v * q["ev2"])
-    rows = change(problem.constants, c, s).values()
-    return Check(truth, sum(factor * q[name] for row in rows for name, factor in row.items()))
 
 
 def least_factors(tried: Iterable[tuple[str, LogCoshFamily, Trial]]) -> dict[tuple[str, str], float]:
