@@ -23,8 +23,10 @@ from nbformat.sign import NotebookNotary
 
 from bilevel_book import address
 from bilevel_book.sliders import LIVE
+from bilevel_book.widgets.stored import settle
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
+from workshop.widgets import photograph
 
 # Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
 AS_LAB_WRITES = {
@@ -79,12 +81,14 @@ def notebooks(*names: str) -> None:
         dress(notebook)
         execute(notebook, path.name)
         clean(notebook)
+        photograph(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
-    """Drop what changes from run to run and what only a live kernel can use."""
-    notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
+    """Drop what changes from run to run and what only a running kernel can use."""
+    kept = settle(notebook)
+    notebook.metadata = nbformat.from_dict(AS_LAB_WRITES | kept)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
