@@ -1,6 +1,7 @@
 // What all live widgets share: dials from the traits, panels with axes, dragging, the caption, the address, the buttons.
 // Drawn as SVG by hand: it takes its colours from the page's CSS, its marks can be focused, and it prints.
 
+const PLACES = 240; // of a slider: about one a pixel
 const SVG = "http://www.w3.org/2000/svg";
 
 function element(tag, attributes = {}, parent = null, text = "") {
@@ -350,23 +351,25 @@ class Stage {
     if (dial.options) return this.choice(dial);
     const row = element("label", { class: "live-dial" }, this.controls);
     const head = element("span", {}, row, dial.label), shown = element("output", {}, row);
-    const input = element("input", { type: "range", name: dial.name, min: 0, max: 1000, step: 1 }, row);
+    const input = element("input", { type: "range", name: dial.name, min: 0, max: PLACES, step: 1 }, row);
     const small = dial.whole && dial.max - dial.min <= 1000;
     if (small) Object.assign(input, { min: dial.min, max: dial.max });
     const to_place = (value) => {
       if (small) return value;
-      return dial.log ? (1000 * Math.log(value / dial.min)) / Math.log(dial.max / dial.min) : (1000 * (value - dial.min)) / (dial.max - dial.min);
+      const share = dial.log ? Math.log(value / dial.min) / Math.log(dial.max / dial.min) : (value - dial.min) / (dial.max - dial.min);
+      return Math.round(PLACES * share);
     };
     const to_value = (place) => {
       if (small) return place;
-      const value = dial.log ? dial.min * (dial.max / dial.min) ** (place / 1000) : dial.min + ((dial.max - dial.min) * place) / 1000;
+      const share = place / PLACES;
+      const value = dial.log ? dial.min * (dial.max / dial.min) ** share : dial.min + (dial.max - dial.min) * share;
       return Number(value.toPrecision(3));
     };
     input.addEventListener("input", () => this.change({ [dial.name]: to_value(Number(input.value)) }));
     input.addEventListener("change", () => this.model.save_changes());
     return (s) => {
       const value = s[dial.name], unused = this.unused ? this.unused(s).includes(dial.name) : false;
-      if (Number(input.value) !== Math.round(to_place(value))) input.value = to_place(value);
+      if (Number(input.value) !== to_place(value)) input.value = to_place(value);
       shown.textContent = dial.whole ? String(value) : show(value);
       input.setAttribute("aria-valuetext", shown.textContent);
       input.disabled = unused;
