@@ -9,7 +9,6 @@ module becomes the text of one, beside the pages, and host.js makes a module of 
 
 import base64
 import hashlib
-import html
 import json
 from pathlib import Path
 from typing import Any
@@ -21,16 +20,13 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from bilevel_book import paths
-from bilevel_book.widgets.stored import STATE, VIEW, live, played
+from bilevel_book.widgets.stored import STATE, VIEW, element, live, playing
 
 
 def place(env: BuildEnvironment, data: dict[str, Any], traits: dict[str, Any]) -> nodes.raw:
-    """Where a widget is played: its picture until then, its traits, and the script that plays it."""
-    state, script = played(traits)
-    image = keep(env, base64.b64decode(data["image/png"]), "png")
-    shown = f'<img src="{image}" alt="{html.escape(traits["alt"])}">{state}'
-    source = keep(env, script.encode(), "js")
-    return nodes.raw("", f'<div data-widget>{shown}<script src="{source}"></script></div>', format="html")
+    """Where a widget is played, with its picture and its script in files beside the pages."""
+    picture, script = keep(env, base64.b64decode(data["image/png"]), "png"), keep(env, playing(traits).encode(), "js")
+    return nodes.raw("", element(traits, picture, script), format="html")
 
 
 def keep(env: BuildEnvironment, content: bytes, kind: str) -> str:

@@ -9,7 +9,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from bilevel_book.doctor import browser
-from bilevel_book.widgets.stored import live, played
+from bilevel_book.widgets.stored import element, live
 
 PAGE = '<!doctype html><meta charset="utf-8"><body style="width: 660px; margin: 0; font-family: sans-serif">'
 
@@ -27,8 +27,7 @@ def photograph(notebook: Any) -> None:
         )
         tab.emulate_media(media="print")  # without its controls
         for data, traits in shown:
-            state, script = played(traits)
-            tab.set_content(f"{PAGE}<div data-widget><img>{state}<script>{script}</script></div>")
+            tab.set_content(PAGE + element(traits, ""))
             figure = tab.locator("figure.live:not([data-working])")
             figure.wait_for(timeout=120_000)
             small = io.BytesIO()

@@ -15,7 +15,7 @@ from bilevel_book import widgets
 from bilevel_book.digits import Digits
 from bilevel_book.walk import walk
 from bilevel_book.widgets.base import module
-from bilevel_book.widgets.stored import VIEW, live, played
+from bilevel_book.widgets.stored import VIEW, element, live
 from bilevel_core import FdeHBO, hypergradient, run
 from bilevel_core.directions import hessian_vector
 from bilevel_core.problems import Quadratic, Valley
@@ -52,8 +52,8 @@ def show(tab, tmp_path):
     """A page on disk with one widget, and what its figure is."""
 
     def page(widget, address="", size=LAPTOP, **media):
-        state, script = played({name: value for name, value in widget.get_state().items() if name != "layout"})
-        body = f'<div style="max-width: 760px"><div data-widget><img>{state}<script>{script}</script></div></div>'
+        traits = {name: value for name, value in widget.get_state().items() if name != "layout"}
+        body = f'<div style="max-width: 760px">{element(traits, "")}</div>'
         (tmp_path / "page.html").write_text(f'<!doctype html><meta charset="utf-8">{body}', encoding="utf-8")
         tab.set_viewport_size(size)
         tab.emulate_media(**{"reduced_motion": "reduce", "color_scheme": "light"} | media)

@@ -1,5 +1,6 @@
 """What a notebook keeps of its widgets, and how a page plays it."""
 
+import html
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -57,12 +58,18 @@ def picture(states: dict[str, Any], key: str) -> dict[str, Any]:
     return next((each for each in found if each), {})
 
 
-def played(traits: dict[str, Any]) -> tuple[str, str]:
-    """The data of a widget as an element of a page, and the script that plays it where it stands."""
-    own = {name: value for name, value in traits.items() if not name.startswith("_")}
-    module = as_script({"source": traits["_esm"], "css": traits["_css"]})
+def element(traits: dict[str, Any], picture: str, script: str | None = None) -> str:
+    """The place of a widget on a page: its picture, its traits, and the script that plays it, here or at an address."""
+    play = f"<script>{playing(traits)}</script>" if script is None else f'<script src="{script}"></script>'
+    own = as_script({name: value for name, value in traits.items() if not name.startswith("_")})
+    image = f'<img src="{picture}" alt="{html.escape(traits["alt"])}">'
+    return f'<div data-widget>{image}<script type="application/json">{own}</script>{play}</div>'
+
+
+def playing(traits: dict[str, Any]) -> str:
+    """A script that plays a widget where it stands."""
     host = (HERE / "host.js").read_text(encoding="utf-8")
-    return f'<script type="application/json">{as_script(own)}</script>', f"{host}playWidget({module});\n"
+    return f"{host}playWidget({as_script({'source': traits['_esm'], 'css': traits['_css']})});\n"
 
 
 def as_script(value: Any) -> str:
