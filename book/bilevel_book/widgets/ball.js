@@ -5,7 +5,7 @@ import { live, range, show } from "./stage.js";
 
 export default live("ball", (stage) => {
   const plane = stage.panel({
-    label: "The path of v, and the ball", equal: [[-2.6, 2.6], [-2.6, 2.6]], xlabel: "v₁", ylabel: "v₂: drag the rim", height: 300,
+    label: "The path of v, and the ball", equal: [[-2, 2], [-2, 2]], xlabel: "v₁", ylabel: "v₂: drag the rim", height: 300,
   });
   const slope = stage.panel({
     label: "The norm of the hypergradient against the step", log: ["y"], x: [0, 1], y: [1e-3, 100], xlabel: "t, the step", ylabel: "‖∇Φ(x)‖", height: 165,
@@ -16,7 +16,7 @@ export default live("ball", (stage) => {
   plane.handle({
     label: "r_v, the radius of the ball",
     look: "live-purple",
-    at: (s) => along(rim, s.r_v),
+    at: (s) => along(rim, Math.min(s.r_v, 1.9)),
     move: (a, b) => {
       if (Math.hypot(a, b) > 0.01) rim = [a, b];
       return { r_v: Number(Math.hypot(a, b).toPrecision(3)) };

@@ -46,12 +46,12 @@ function interval(values) {
 
 export default live("slopes", (stage) => {
   const chart = stage.panel({
-    label: "The average of the squared slope against T, on logarithmic axes", log: ["x", "y"], x: [1, 1e4], y: [1e-4, 30], xlabel: "T, the number of steps: drag where the fit begins", ylabel: "A(T)", height: 400,
+    label: "The average of the squared slope against T, on logarithmic axes", log: ["x", "y"], x: [1, 1e4], y: [1e-3, 30], xlabel: "T, the number of steps: drag where the fit begins", ylabel: "A(T)", height: 400,
   });
   chart.handle({
     label: "where the fit begins",
     look: "live-green",
-    at: (s) => [s.since, 1.5e-4],
+    at: (s) => [s.since, 1.5e-3],
     move: (since) => ({ since: Math.round(since) }),
     words: (s) => `from T = ${s.since} on`,
   });
@@ -101,7 +101,7 @@ export default live("slopes", (stage) => {
       chart.line([10, 1e4], [10, 1e4].map((T) => 12 * (T / 10) ** -exponent), "quiet dashed thin");
       chart.text(1e4, 12 * 1e3 ** -exponent, words, "quiet", [-4, -6], "end");
     }
-    chart.line([s.since, s.since], [1e-4, 30], "green thin");
+    chart.line([s.since, s.since], [1e-3, 30], "green thin");
     chart.legend([["SOBA", "sky"], ["FdeHBO", "blue"]]);
     stage.model.set("path", { T: HORIZONS, A: runs.map((run) => run.A), slopes: told.map((one) => one.fit || null) });
     if (left) return `Computing: ${runs.length - left} of ${runs.length} runs of ${last} steps are done.`;

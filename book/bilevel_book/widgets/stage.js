@@ -124,7 +124,7 @@ class Panel {
       element("line", { class: "live-grid", x1: this.X(x), x2: this.X(x), y1: top, y2: bottom }, this.axes);
       element("text", { x: this.X(x), y: bottom + 14, "text-anchor": "middle" }, this.axes, show(x));
     }
-    for (const y of this.blank ? [] : ticks(this.y, this.log.includes("y"), Math.max(2, (bottom - top) / 42))) {
+    for (const y of this.blank ? [] : ticks(this.y, this.log.includes("y"), Math.max(2, (bottom - top) / 36))) {
       element("line", { class: "live-grid", x1: left, x2: right, y1: this.Y(y), y2: this.Y(y) }, this.axes);
       element("text", { x: left - 5, y: this.Y(y) + 4, "text-anchor": "end" }, this.axes, show(y));
     }
@@ -235,7 +235,8 @@ class Panel {
   place_handles(s) {
     for (const { grip, at, words } of this.handles) {
       const [x, y] = at(s);
-      grip.setAttribute("transform", `translate(${this.X(x).toFixed(1)} ${this.Y(y).toFixed(1)})`);
+      const { left, right, top, bottom } = this.box, place = [clip(this.X(x), [left, right]), clip(this.Y(y), [top, bottom])];
+      grip.setAttribute("transform", `translate(${place.map((part) => part.toFixed(1)).join(" ")})`);
       grip.setAttribute("aria-valuenow", Number(x.toPrecision(4)));
       grip.setAttribute("aria-valuetext", words ? words(s) : `${show(x)}, ${show(y)}`);
     }
