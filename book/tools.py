@@ -22,7 +22,6 @@ import nbformat
 from nbformat.sign import NotebookNotary
 
 from bilevel_book import address
-from bilevel_book.sliders import LIVE
 from bilevel_book.widgets.stored import settle
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
@@ -75,7 +74,7 @@ def cover() -> None:
 
 def notebooks(*names: str) -> None:
     """Execute chapters in fresh kernels and store their outputs; an unchanged chapter gives an unchanged file."""
-    os.environ.pop(LIVE, None)  # or, called from a terminal of Lab, it would store sliders without frames
+    os.environ.pop("JPY_SESSION_NAME", None)  # or, called from a terminal of Lab, it would store sliders without frames
     for path in chapters(*names):
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
@@ -115,7 +114,7 @@ def write_address() -> None:
 
 
 def lab(*options: str) -> None:
-    """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
+    """JupyterLab on the chapters. Signed, their stored widgets are there at once."""
     notary = NotebookNotary()  # Lab runs no stored script of a notebook without its signature
     for path in chapters():
         notary.sign(nbformat.read(path, as_version=4))
@@ -133,7 +132,7 @@ def lab(*options: str) -> None:
     command = [str(Path(sys.executable).with_name("jupyter-lab")), *more, *options]
     os.chdir(ROOT)
     settings = os.pathsep.join([str(ROOT / "book" / "_lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")])
-    os.execve(command[0], command, os.environ | {LIVE: "1", "JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
+    os.execve(command[0], command, os.environ | {"JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
 
 
 if __name__ == "__main__":

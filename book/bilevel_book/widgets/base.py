@@ -4,6 +4,7 @@ Drawn as SVG by hand. JSXGraph weighs three times the 300 kB allowed and uPlot h
 axes would save some 40 of the 500 lines of stage.js, and neither dials, nor addresses, nor the colours of a dark page.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ import traitlets
 from anywidget import AnyWidget
 
 HERE = Path(__file__).parent
+NUMBERS = itertools.count(1)
 IMPORT = re.compile(r'^import [^;]*from "\./(\w+)\.js";\n', re.M)
 
 
@@ -87,6 +89,8 @@ class Live(AnyWidget):
         if unknown := {*start, *names} - {*dials}:
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}; it has {', '.join(dials)}")
         self._esm, self._css = module(self.name), (HERE / "widgets.css").read_text(encoding="utf-8")
+        # The ids that `settle` gives: a notebook that is run and saved in Lab still finds the state that it came with.
+        start["model_id"] = f"live-{next(NUMBERS)}"
         super().__init__(alt=" ".join((type(self).__doc__ or "").split()), made=self.make(), **start)
         order = [*names, *(name for name in dials if name not in names)]
         self.dials = [

@@ -1,7 +1,6 @@
 // Plays on a page a widget that a notebook has stored: a module needs get, set, on, off and save_changes of its model.
-function playWidget({ source, css }) {
+function playWidget({ source, css, traits }) {
   const host = document.currentScript.parentElement, heard = {};
-  const traits = JSON.parse(host.querySelector("script").textContent);
   const model = {
     get: (name) => traits[name],
     set(name, value) {

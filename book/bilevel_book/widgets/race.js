@@ -27,7 +27,7 @@ export default live("race", (stage) => {
     label: "The gap of the objective against the gradients spent", log: ["y"], x: [0, 1], y: [1e-3, 30], xlabel: "gradients spent", ylabel: "Φ(x) − min Φ", height: 255,
   });
   const made = stage.model.get("made"), names = Object.keys(METHODS);
-  stage.play("budget", 6);
+  stage.play("budget");
 
   return (s) => {
     const problem = new Quadratic(made, { L: s.L, noise: s.noise });

@@ -354,7 +354,8 @@ class Stage {
     const head = element("span", {}, row, dial.label), shown = element("output", {}, row);
     const input = element("input", { type: "range", name: dial.name, min: 0, max: PLACES, step: 1 }, row);
     const small = dial.whole && dial.max - dial.min <= 1000;
-    if (small) Object.assign(input, { min: dial.min, max: dial.max });
+    dial.step ||= 1;
+    if (small) Object.assign(input, { min: dial.min, max: dial.max, step: dial.step });
     const to_place = (value) => {
       if (small) return value;
       const share = dial.log ? Math.log(value / dial.min) / Math.log(dial.max / dial.min) : (value - dial.min) / (dial.max - dial.min);
@@ -371,7 +372,7 @@ class Stage {
     return (s) => {
       const value = s[dial.name], unused = this.unused ? this.unused(s).includes(dial.name) : false;
       if (Number(input.value) !== to_place(value)) input.value = to_place(value);
-      shown.textContent = dial.whole ? String(value) : show(value);
+      shown.textContent = dial.labels ? dial.labels[value] : dial.whole ? String(value) : show(value);
       input.setAttribute("aria-valuetext", shown.textContent);
       input.disabled = unused;
       row.classList.toggle("live-unused", unused);
@@ -403,25 +404,26 @@ class Stage {
     this.note.textContent = words;
   }
 
-  /** Run `name` from its least value to where it stands, in `seconds`; again stops. */
-  play(name, seconds = 5) {
+  /** Run `name` from its least value to where it stands, or through all its stored places; again stops. */
+  play(name, words = "Play", seconds = 5) {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
     let running = null;
     const dial = this.dials.find((one) => one.name === name);
     const stop = () => {
       cancelAnimationFrame(running);
       running = this.shown = null;
-      button.textContent = "▶ Play";
+      button.textContent = `▶ ${words}`;
       this.update();
     };
-    const button = this.button("▶ Play", () => {
+    const button = this.button(`▶ ${words}`, () => {
       if (running) return stop();
-      const last = this.settings()[name], first = dial.min, begun = performance.now();
-      button.textContent = "⏸ Stop";
+      const first = dial.min, last = dial.labels ? dial.max : this.settings()[name], begun = performance.now();
+      button.textContent = `⏸ ${words}`;
       const frame = (now) => {
-        const share = (now - begun) / (1000 * seconds), at = first * (Math.max(last, first + 1) / Math.max(first, 1)) ** share;
+        const share = (now - begun) / (1000 * seconds);
         if (share >= 1 || !this.root.isConnected) return stop();
-        this.shown = { [name]: Math.max(first, Math.round(first ? at : (last + 1) ** share - 1)) };
+        const at = dial.labels ? (last + 1) * share : (first + 1) * ((last + 1) / (first + 1)) ** share - 1;
+        this.shown = { [name]: dial.step * Math.floor(at / dial.step) };
         this.update();
         running = requestAnimationFrame(frame);
       };
@@ -532,7 +534,7 @@ class Stage {
 export function live(name, build) {
   return {
     render(given) {
-      const stage = new Stage(name, given);
+      const stage = new Stage(given.model.get("known_as") || name, given);
       stage.draw = build(stage);
       return stage.finish();
     },

@@ -59,19 +59,14 @@ def picture(states: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def element(traits: dict[str, Any], picture: str, script: str | None = None) -> str:
-    """The place of a widget on a page: its picture, its traits, and the script that plays it, here or at an address."""
-    play = f"<script>{playing(traits)}</script>" if script is None else f'<script src="{script}"></script>'
-    own = as_script({name: value for name, value in traits.items() if not name.startswith("_")})
-    image = f'<img src="{picture}" alt="{html.escape(traits["alt"])}">'
-    return f'<div data-widget>{image}<script type="application/json">{own}</script>{play}</div>'
+    """The place of a widget on a page: its picture, and the script that plays it, here or at an address."""
+    play = f"<script>{playing(traits)}</script>" if script is None else f'<script async src="{script}"></script>'
+    return f'<div data-widget><img src="{picture}" alt="{html.escape(traits["alt"])}">{play}</div>'
 
 
 def playing(traits: dict[str, Any]) -> str:
     """A script that plays a widget where it stands."""
-    host = (HERE / "host.js").read_text(encoding="utf-8")
-    return f"{host}playWidget({as_script({'source': traits['_esm'], 'css': traits['_css']})});\n"
-
-
-def as_script(value: Any) -> str:
-    """JSON that does not end the script element around it."""
-    return json.dumps(value).replace("<", "\\u003c")
+    own = {name: value for name, value in traits.items() if not name.startswith("_")}
+    given = {"source": traits["_esm"], "css": traits["_css"], "traits": own}
+    given = json.dumps(given).replace("<", "\\u003c")  # must not end the script element early
+    return f"{(HERE / 'host.js').read_text(encoding='utf-8')}playWidget({given});\n"
