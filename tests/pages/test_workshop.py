@@ -118,7 +118,7 @@ def test_printed_page_has_its_text_and_figures_and_no_controls(window, tmp_path,
     monkeypatch.setattr(pdf, "TARGET", tmp_path)
     tab = window.new_page()
     file = pdf.printed(tab, page)
-    caption, label = (tab.locator(f"figure.explore {part}").first.inner_text() for part in ("figcaption", "label span"))
+    caption, label = (tab.locator(f"figure.live {part}").first.inner_text() for part in ("figcaption", "label span"))
     words = " ".join(page.extract_text() for page in PdfReader(file).pages)
     words = " ".join(normalize("NFKC", words).split())  # without ligatures
     assert caption in words
