@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
 from bilevel_book.figures.verdicts import intervals
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, look, panels
 from bilevel_book.verdicts.deciding import MARGIN
 
 PALE = 0.35 * np.array(to_rgb(GREY)) + 0.65  # what is drawn over it can be seen
