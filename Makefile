@@ -70,6 +70,7 @@ bench: $(SETUP)
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/scaling.py
 	$(RUN) benchmarks/memory.py
+	$(RUN) benchmarks/which_tool.py
 	$(RUN) benchmarks/attention.py
 
 # Wheel and source distribution, tried in an empty environment of each Python.

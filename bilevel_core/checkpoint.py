@@ -69,7 +69,7 @@ class Checkpoint:
             try:
                 self.lock.acquire(blocking=False)
             except Timeout:
-                raise ValueError(f"{self.path} is in use by process {self.owner.read_text()}") from None
+                raise ValueError(f"{self.path} is in use by process {self.owner.read_text(encoding='utf-8')}") from None
             self.owner.write_text(str(os.getpid()))
             for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
                 leftover.unlink()

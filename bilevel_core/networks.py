@@ -48,6 +48,8 @@ def labelled(name: str, data: Any, device: torch.device, dtype: torch.dtype) -> 
 
     def kept(batch: Any) -> Labelled:
         tensors = tree_map(tensor, dict(batch) if isinstance(batch, Mapping) else batch)
+        if not isinstance(tensors, dict) and not (isinstance(tensors, tuple | list) and len(tensors) == 2):
+            raise ValueError("an example is a pair (input, target); nest several inputs, ((a, b), target)")
         inputs, targets = (tensors, tensors) if isinstance(tensors, dict) else tensors
         lengths = sorted({len(part) for part in tree_leaves((inputs, targets))})
         if len(lengths) != 1 or lengths == [0]:
@@ -101,6 +103,8 @@ class Modules(BilevelProblem):
     ):
         SWITCH.check(features=features)
         f, g = loss if isinstance(loss, tuple) else (loss, loss)
+        if not (callable(f) and callable(g)):
+            raise ValueError(f"loss must be a function, a module or a pair of such, got {loss!r}")
         takes = [inspect.signature(a.forward if isinstance(a, nn.Module) else a).parameters.keys() for a in (f, g)]
         self.losses, self.ridge, self.has_features = [(f, EXTRAS & takes[0]), (g, EXTRAS & takes[1])], ridge, features
         self.outer, self.inner = _Flat("outer", outer, device, dtype), _Flat("inner", inner, device, dtype)
@@ -240,6 +244,10 @@ class _Flat:
         learned = dict(_learned(self.module))
         if not learned:
             raise ValueError(f"{name} has no parameters to learn, none that requires a gradient")
+        for key, p in learned.items():
+            if nn.parameter.is_lazy(p) or p.dtype not in (torch.float32, torch.float64):
+                what = "no shape yet: call the module once on an input" if nn.parameter.is_lazy(p) else f"{p.dtype}"
+                raise ValueError(f"the parameters of {name} must be float32 or float64, and {key} has {what}")
         self.shapes, self.sizes = {key: p.shape for key, p in learned.items()}, [p.numel() for p in learned.values()]
         self.weights = nn.utils.parameters_to_vector(learned.values()).detach()
 

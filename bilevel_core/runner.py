@@ -336,8 +336,9 @@ def _numbers(source: str, given: Any, taken: Row) -> Row:
     """What `measure` or `evaluate` returned as plain numbers, if they have names of their own."""
     if not isinstance(given, Mapping) or {*given} & {*taken}:
         raise ValueError(f"{source} must return a dict of numbers, by names other than {[*taken]}, got {given!r}")
-    plain = {
-        name: value.item() if isinstance(value, Tensor | np.ndarray | np.generic) else value
-        for name, value in given.items()
-    }
+    plain = {}
+    for name, value in given.items():
+        if isinstance(value, Tensor | np.ndarray) and math.prod(value.shape) != 1:
+            raise ValueError(f"{source} must return numbers, {name} has the shape {tuple(value.shape)}")
+        plain[name] = value.item() if isinstance(value, Tensor | np.ndarray | np.generic) else value
     return {name: int(value) if isinstance(value, int) else float(value) for name, value in plain.items()}

@@ -4,12 +4,15 @@ A step of y or v is 1 / (2 L), since L may grow as x moves. Then y follows x in 
 follows y in as many. alpha is the smaller of
 
     1 / (direct + tau implicit)                          half of where x becomes unstable
-    0.6 ||x|| / (tau ||d_x|| + sqrt(tau) noise_x)        while y follows, x moves by 60 % of its size
+    0.4 ||x|| / (tau ||d_x|| + sqrt(tau) noise_x)        while y follows, x moves by 40 % of its size
 
 By itself x is stable below 2 / direct. The loop from x to y to v and back, tau y' = x - y, tau v' = y - v, x' = -alpha
 implicit v, is stable below 2 / (tau implicit), by the criterion of Routh and Hurwitz. Steps decay from t = 300 on, as
 in the theorems; where draws differ, half of an estimate is its past, and more from t = 30 on; where no ball keeps v,
-60 % become 30 %. These shares and times were chosen on fourteen problems.
+40 % become 20 %. These shares and times were chosen on fourteen problems.
+
+mu is that of the way y goes when x moves. Elsewhere g may be flatter: (I - H / L)^30 u, for a random u, lies where it
+is flattest, and a warning says what that probe finds.
 """
 
 import math
@@ -33,6 +36,8 @@ SOLVE_STEPS = 30  # steps of y and v towards y* and v*
 FOLLOW_STEPS = 20  # steps of y and v after x has moved
 DRAWS = 5  # for a mean and its noise
 INERTIA = 0.8  # of the speed of y and v, kept from step to step
+FLATTER = 10  # times less curvature than along the way of y is worth a warning
+UNEVEN = 1e4  # times more curvature in one direction than in another likewise: data with columns of different units
 
 
 class Curvature(NamedTuple):
@@ -40,6 +45,7 @@ class Curvature(NamedTuple):
 
     L: float  # the largest curvature of g on a batch
     mu: float  # the curvature of g along the way that y goes when x moves
+    flattest: float  # the curvature of g that a random probe finds, where it is flattest
     ratio: float  # the curvature of f over that of g, along v
     norm_v: float  # ||v||
     delta: float  # for finite differences: moves y along v by the cube root of the machine epsilon, times its size
@@ -59,6 +65,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     generator = seeded(seed)
     x, y = (z.detach().clone() for z in problem.start(generator))
     L, v, u = 0.0, torch.zeros_like(y), torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
+    w = torch.randn(y.shape, generator=generator, dtype=y.dtype).to(y.device)
     here: tuple[Tensor, ...] = y, v, v, v  # with their speeds
 
     def delta(y: Tensor, v: Tensor) -> float:
@@ -83,7 +90,9 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
             samples = problem.sample(generator)
             u = product(here[0], normalize(u, dim=0), samples)
             L = max(u.norm().item(), L if t > POWER_STEPS / 2 else 0.0)
-            here = followed(x, here, samples) if t >= POWER_STEPS else here
+            if t >= POWER_STEPS:
+                here = followed(x, here, samples)
+                w = normalize(w - product(here[0], w, samples) / (L or math.inf), dim=0)
         draws = [problem.sample(generator) for _ in range(DRAWS)]
         found = directions(x, *here[:2])
         mean, size_x = found.x.mean(0), x.norm().item() or math.sqrt(len(x))
@@ -96,7 +105,7 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
         (y, v, _, _), (y_moved, v_moved, _, _) = here, there
         turn = (directions(x_moved, y_moved, v_moved).x - directions(x, y, v).x).mean(0)
         way, h = normalize(y_moved - y, dim=0), delta(y, v)
-        mu, curve_v = (sum((z @ product(y, z, each)).item() for each in draws) / DRAWS for z in (way, v))
+        mu, flattest, curve_v = (sum((z @ product(y, z, each)).item() for each in draws) / DRAWS for z in (way, w, v))
         ahead, behind = (grad_y(problem.upper, x, y + step * v, draws[0].upper) for step in (h, -h))
     ratio = (v @ (ahead - behind)).item() / (2 * h * curve_v or 1.0)
     noise_y, noise_v, noise_x = ((d - d.mean(0)).norm().item() / math.sqrt(DRAWS - 1) for d in found)
@@ -104,7 +113,9 @@ def measure(problem: BilevelProblem, seed: int = 0) -> Curvature:
     # A mean over draws is longer than what it estimates, by its share of the noise.
     slope = math.sqrt(max(mean.norm().item() ** 2 - noise_x**2 / DRAWS, mean.norm().item() ** 2 / 100))
     first, then, norm_v = (down @ direct).item() / far, (down @ (turn - direct)).item() / far, v.norm().item()
-    return Curvature(L, mu, ratio, norm_v, h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients)
+    return Curvature(
+        L, mu, flattest, ratio, norm_v, h, len(x), size_x, slope, noise_x, noise, first, then, calls.gradients
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,7 +131,20 @@ class Suggestion:
     def line(self) -> str:
         """One sentence, for those who do not want the table."""
         given = ", ".join(f"{name} = {_shown(value)}" for name, value in self.options.items()) or "its defaults"
-        return f"{type(self.solver).__name__} with {given}, from {self.measured['gradients']} gradients at the start"
+        line = f"{type(self.solver).__name__} with {given}, from {self.measured['gradients']} gradients at the start"
+        return "; ".join([line, *self.warnings])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the probe of the flattest direction says about the lower level, if it is worth saying."""
+        L, mu, flattest = (self.measured[name] for name in ("L", "mu", "flattest"))
+        found = (
+            f"the curvature of g is {L:.2g} at most, {mu:.2g} along the way of y, and {flattest:.2g} for a random probe"
+        )
+        uneven = f"{found}: standardise the inputs (mean 0, variance 1), or add a ridge"
+        flat = f"{found}: there y follows more slowly than the steps allow for; a ridge, or a refit, tells"
+        is_uneven, is_flat = UNEVEN * max(0.0, min(mu, flattest)) < L, flattest < mu / FLATTER
+        return (uneven,) if is_uneven else (flat,) if is_flat else ()
 
     def __repr__(self) -> str:
         rows = [(name, _shown(value), self.reasons[name]) for name, value in self.options.items()]
@@ -131,7 +155,7 @@ class Suggestion:
 
 
 def suggest(problem: BilevelProblem, method: str | type[Solver[Any]], seed: int = 0) -> Suggestion:
-    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 732 gradients. What
+    """Options for a method, by its name in SOLVERS or its class, measured at the problem's start by 802 gradients. What
     cannot be measured keeps its default."""
     method = method if isinstance(method, type) else SOLVERS[method]
     check_problem(problem, seed)
@@ -153,7 +177,7 @@ def _rules(defaults: dict[str, Any], m: Curvature, noisy: bool) -> Suggestions:
     tau = min(1000.0, max(1.0, 2 * m.L / m.mu if m.mu > 0 else math.inf))
     stable = _inverse(max(0.0, m.direct) + tau * max(0.0, m.implicit)), f"1 / (direct + tau implicit), tau = {tau:.2g}"
     moves = tau * m.slope + math.sqrt(tau) * m.noise_x
-    share = 0.6 if "r_v" in defaults else 0.3
+    share = 0.4 if "r_v" in defaults else 0.2
     careful = share * m.size_x * _inverse(moves), f"{share:.0%} of x in tau = {tau:.2g} steps"
     step = _inverse(2 * m.L), "1 / (2 L)"
     return {

@@ -11,12 +11,15 @@ python book/tools.py pdf                    prints the built pages into _build/h
 python book/tools.py release [PYTHON ...]   builds both distributions and tries the wheel with each Python
 """
 
+import hashlib
 import os
 import platform
+import subprocess
 import sys
 import webbrowser
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
@@ -26,6 +29,7 @@ from bilevel_book.sliders import LIVE
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
 
+WIDGET = "application/vnd.jupyter.widget"
 # Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
 AS_LAB_WRITES = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -83,11 +87,21 @@ def notebooks(*names: str) -> None:
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
-    """Drop what changes from run to run and what only a live kernel can use."""
+    """Drop what changes from run to run; of a widget that needs a kernel, keep the picture that it shows."""
+    models = notebook.metadata.get("widgets", {}).get(f"{WIDGET}-state+json", {}).get("state", {})
     notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
+            cell.outputs = [shown for output in cell.outputs for shown in pictures(output, models)]
+
+
+def pictures(output: nbformat.NotebookNode, models: dict[str, Any]) -> list[nbformat.NotebookNode]:
+    """An output as it is, or what is drawn inside it if it is made by `ipywidgets.interact`."""
+    if not (view := output.get("data", {}).get(f"{WIDGET}-view+json")):
+        return [output]
+    children = [models[name.removeprefix("IPY_MODEL_")] for name in models[view["model_id"]]["state"]["children"]]
+    return [shown for child in children for shown in child["state"].get("outputs", [])]
 
 
 def dress(notebook: nbformat.NotebookNode) -> None:
@@ -110,11 +124,26 @@ def write_address() -> None:
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
+def unchanged(paths: list[Path]) -> list[Path]:
+    """Those that git tracks and that are as git has them; none where there is no git."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--format=%(objectname) %(path)", "--", "chapters"]
+    listed = subprocess.run(command, capture_output=True, text=True)
+    known = dict(line.split(" ", 1)[::-1] for line in listed.stdout.split("\0") if line)
+
+    def blob(path: Path) -> str:
+        content = path.read_bytes()
+        return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+    return [path for path in paths if known.get(f"chapters/{path.name}") == blob(path)]
+
+
 def lab(*options: str) -> None:
     """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
-    notary = NotebookNotary()  # Lab runs no stored script of a notebook without its signature
-    for path in chapters():
+    notary, ours = NotebookNotary(), unchanged(chapters())  # Lab runs no stored script without a signature
+    for path in ours:
         notary.sign(nbformat.read(path, as_version=4))
+    if others := [path.name for path in sorted((ROOT / "chapters").glob("*.ipynb")) if path not in ours]:
+        print(f"Not signed, as git does not have them like this: {', '.join(others)}. Trust or run them in Lab.")
     more = ["--LabApp.expose_app_in_browser=True", "--LabApp.default_url=/lab/tree/chapters"]
     if os.geteuid() == 0:
         print("You are root, as in most containers: Lab is started with --allow-root.")

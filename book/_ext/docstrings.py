@@ -26,7 +26,9 @@ from sphinx.util.nodes import make_refnode
 from bilevel_core.schedules import Rate
 from bilevel_core.solvers import Solver
 
-EXAMPLES: dict[str, str] = tomllib.loads((Path(__file__).parents[1] / "api" / "examples.toml").read_text())
+EXAMPLES: dict[str, str] = tomllib.loads(
+    (Path(__file__).parents[1] / "api" / "examples.toml").read_text(encoding="utf-8")
+)
 OPTION = re.compile(r" +(\w+ = .+?): (.+)")
 OF_A_METHOD = """
 >>> from bilevel_core import run

@@ -6,8 +6,8 @@
 
 with 0 <= bend < mu. Around 0 the curvature changes over a length of s, the `width`: a difference that reaches further
 than that has a bias. f, the noise and the stacking are those of `Ripples`. All v* lie in the ball of the theorem, of
-radius C_fy / mu_g, here sqrt(dim) (1 + r) / (mu - bend). A ball belongs to one copy: `InBall` shortens the v of each on
-its own.
+radius sqrt(C_fy) / mu_g, here sqrt(dim) (1 + r) / (mu - bend). A ball belongs to one copy: `InBall` shortens the v of
+each on its own.
 """
 
 from typing import Any

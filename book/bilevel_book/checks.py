@@ -18,7 +18,7 @@ def checked_by() -> dict[str, tuple[str, ...]]:
     """For each label in a mark, the tests that carry it: `theory/test_lemmas.py::test_name`, in the order of files."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
-        for node in ast.parse(path.read_text()).body:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef):
                 calls = (mark for mark in node.decorator_list if isinstance(mark, ast.Call))
                 marks = (mark for mark in calls if ast.unparse(mark.func) == "pytest.mark.checks")

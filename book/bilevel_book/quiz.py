@@ -30,10 +30,10 @@ class Quiz:
 
     def _repr_html_(self) -> str:
         asked = "\n".join(_form(question, f"quiz-{self.chapter}-{k}") for k, question in enumerate(self.questions, 1))
-        style, script = (HERE / f"quiz.{kind}" for kind in ("css", "js"))
+        style, script = ((HERE / f"quiz.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
         return (
-            f'<div class="quiz" data-lm-suppress-shortcuts="true">\n<style>{style.read_text()}</style>\n{asked}\n'
-            f"<script>{script.read_text()}</script>\n</div>"
+            f'<div class="quiz" data-lm-suppress-shortcuts="true">\n<style>{style}</style>\n{asked}\n'
+            f"<script>{script}</script>\n</div>"
         )
 
     def __repr__(self) -> str:

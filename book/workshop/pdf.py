@@ -1,4 +1,4 @@
-"""The built pages as PDF, by Chromium's print: each page alone, and the whole book with its table of contents."""
+"""The built pages as PDF, by Chromium's print: each page alone, the theorem as a paper, and the whole book."""
 
 import re
 import sys
@@ -16,6 +16,19 @@ HTML = ROOT / "_build" / "html"
 TARGET = HTML / "pdf"
 FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
 
+THEOREM = "13_the_theorem"
+# Of that chapter a paper keeps these sections, and says what it is; everything else goes.
+AS_PAPER = """() => {
+  const headings = {"what-it-says": "Abstract", "assumptions": "", "the-theorem-and-its-corollaries": "",
+                    "the-proof": "", "further-reading": "References"};
+  const page = document.querySelector("section#the-theorem");
+  for (const part of [...page.children]) {
+    if (part.tagName === "H1") part.textContent = "The rate of FdeHBO and FMBO, with a complete proof";
+    else if (!(part.id in headings)) part.remove();
+    else if (headings[part.id]) part.querySelector("h2").textContent = headings[part.id];
+  }
+}"""
+
 
 def pdf(*names: str) -> None:
     """Print the pages, or those whose file name starts so, into _build/html/pdf; the whole book if none is named."""
@@ -30,6 +43,8 @@ def pdf(*names: str) -> None:
             if not names or page.name.startswith(names):
                 print(f"{page.stem} ...", flush=True)
                 made.append((printed(tab, page), tab.title().partition(" — ")[0]))
+                if page.stem == THEOREM:
+                    printed(tab, page, "paper", AS_PAPER)
     if not names:
         joined(made, TARGET / "book.pdf")
     print(f"Open {TARGET}")
@@ -41,11 +56,13 @@ def in_order() -> Iterable[Path]:
         yield HTML / link.removeprefix(address.pages())
 
 
-def printed(tab: Page, page: Path) -> Path:
-    """Its file, made when every formula is set; what is folded for a reader's sake opens by itself."""
+def printed(tab: Page, page: Path, end: str = "", change: str = "() => {}") -> Path:
+    """Its file, made when every formula is set and changed; what is folded for a reader's sake opens by itself."""
     tab.goto(page.as_uri())
     tab.evaluate("window.MathJax?.startup?.promise.then(() => true)")
-    path = TARGET / ("-".join(page.relative_to(HTML).with_suffix("").parts[1:]) + ".pdf")  # api-running, 01_what...
+    tab.evaluate(change)
+    parts = [*page.relative_to(HTML).with_suffix("").parts[1:], *filter(None, [end])]
+    path = TARGET / ("-".join(parts) + ".pdf")  # api-running, 01_what...
     tab.pdf(
         path=path,
         format="A4",

@@ -33,7 +33,10 @@ def student(target: Path = TARGET) -> None:
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """The chapter with two cells after each exercise, an answer and its check, instead of the solution."""
+    """The chapter with two cells after each exercise, an answer and its check, instead of the solution.
+
+    Fill-in tasks inside the lesson stay, without the cell of their solution.
+    """
     dropped: set[int] = set()
     added: dict[int, list[NotebookNode]] = {}
     for exercise in exercises(notebook):
@@ -45,6 +48,7 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
         cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
         if parts.check:
             cells.append(new_code_cell(parts.check, id=f"{exercise.label}-check"))
+    dropped.update(k for k, cell in enumerate(notebook.cells) if cell.get("id", "").endswith("-task-solution"))
     kept = [[*([] if k in dropped else [cell]), *added.get(k, [])] for k, cell in enumerate(notebook.cells)]
     return NotebookNode(notebook | {"cells": [cell for cells in kept for cell in cells]})
 

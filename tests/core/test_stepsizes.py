@@ -2,10 +2,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
 from bilevel_book.methods import SOLVERS
 from bilevel_book.theorem_schedules import value_at
-from bilevel_core import hypergradient, run, suggest
+from bilevel_core import from_modules, hypergradient, run, suggest
 from bilevel_core.counting import counting
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.stepsizes import measure
@@ -35,7 +36,7 @@ def test_suggest_takes_gradients_only_and_counts_them():
     with counting() as calls:
         suggestion = suggest(LogCosh(), "FdeHBO")
     assert (calls.Hv, calls.Jv) == (0, 0)
-    assert calls.gradients == suggestion.measured["gradients"] == 732
+    assert calls.gradients == suggestion.measured["gradients"] == 802
     assert f"from {calls.gradients} gradients" in suggestion.line
     assert f"{calls.gradients} gradients" in suggest.__doc__
 
@@ -148,3 +149,57 @@ def test_unmeasured_option_keeps_its_default():
     assert cliff.solver.step(Cliff(), cliff.solver.init(Cliff())).x.isfinite().all()
     assert "alpha" not in still.options
     assert still.solver.beta(0) == pytest.approx(0.17)
+
+
+@pytest.mark.parametrize(("mu", "is_told"), [(1.0, False), (1e-3, True)])
+def test_flat_lower_level_is_told(mu, is_told):
+    """x moves y along the stiffest direction alone, so only the random probe can see the flattest."""
+    problem = Quadratic(mu=mu, L=1.0)
+    stiffest = torch.linalg.eigh(problem.A).eigenvectors[:, -1:]
+    problem.B = stiffest @ problem.B[:1]
+    suggestion = suggest(problem, "FMBO")
+    assert suggestion.measured["mu"] == pytest.approx(1.0, rel=0.01)
+    assert suggestion.measured["flattest"] == pytest.approx(mu, rel=0.1, abs=2e-3)
+    assert ["a ridge, or a refit" in sentence for sentence in suggestion.warnings] == [True] * is_told
+    assert all(sentence in suggestion.line for sentence in suggestion.warnings)
+
+
+def test_columns_of_other_units_are_told_and_standardised_ones_are_not(generator):
+    inputs = torch.randn(2, 50, 4, generator=generator)
+    for scale, is_told in ((1.0, False), (300.0, True)):
+        sets = [(each * torch.tensor([scale, 1.0, 1.0, 1.0]), each.sum(1, keepdim=True)) for each in inputs]
+        problem = from_modules(Scale(), nn.Linear(4, 1), nn.functional.mse_loss, *sets, batch_size="all", ridge=1e-3)
+        suggestion = suggest(problem, "SOBA")
+        assert ["standardise the inputs" in sentence for sentence in suggestion.warnings] == [True] * is_told
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(4))
+
+    def forward(self, inputs):
+        return self.factor * inputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("ridge", [1e-2, 1e-4])
+def test_suggested_steps_do_not_blow_up_where_x_are_features(seed, ridge):
+    """Fifty heads on shared features, full batches: as the features grow, so does the curvature of g."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    amplitude, phase = 0.1 + 4.9 * torch.rand(50, generator=generator), 3 * torch.rand(50, generator=generator)
+
+    def sines(n):
+        task, x = torch.randint(50, (n,), generator=generator), 10 * torch.rand(n, generator=generator) - 5
+        return x[:, None], torch.stack([task, amplitude[task] * torch.sin(x + phase[task])], 1)
+
+    def loss(prediction, target):
+        return (prediction.gather(1, target[:, :1].long())[:, 0] - target[:, 1]).square().mean()
+
+    outer = nn.Sequential(nn.Linear(1, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh())
+    problem = from_modules(outer, nn.Linear(40, 50), loss, sines(1000), sines(1000), "all", ridge)
+    result = run(problem, "FdeHBO", seed, steps=300, progress=False)
+    assert result.stop == "steps"
+    assert result.history.upper_loss.iloc[-1] < 0.5 * result.history.upper_loss.iloc[0]

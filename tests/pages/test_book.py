@@ -104,8 +104,9 @@ def test_sections_that_the_teaching_page_names_exist():
             assert f"## {section}\n" in f"{words}\n", (number, section)
 
 
-def test_tests_that_the_erratum_names_exist():
-    named = set(re.findall(r"`(?:tests/\S+::)?(test_\w+)`", text("book/erratum.md")))
+def test_tests_that_the_erratum_and_the_proof_name_exist():
+    words = text("book/erratum.md") + text("chapters/13_the_theorem.ipynb")
+    named = set(re.findall(r"`(?:tests/\S+::)?(test_\w+)`", words))
     files = list((ROOT / "tests").rglob("test_*.py"))
     defined = {name for path in files for name in re.findall(r"def (test_\w+)", path.read_text())}
     assert len(named) > 20

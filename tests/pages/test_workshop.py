@@ -1,12 +1,14 @@
 """What is made of the chapters beside the pages: copies for students, solutions for instructors, slides, PDFs."""
 
 import re
+import subprocess
 from unicodedata import normalize
 
 import nbformat
 import pytest
 from pypdf import PdfReader
 
+import tools
 from workshop import ROOT, chapters, pdf
 from workshop.exercises import exercises
 from workshop.slides import slides
@@ -70,6 +72,7 @@ def test_student_copy_has_every_exercise_and_no_solution(path):
     assert "# Solution" not in text
     ids = [cell.get("id") for cell in copy.cells]
     solved = {k for exercise in exercises(chapter) for k in exercise.solution}
+    solved |= {k for k, cell in enumerate(chapter.cells) if cell.get("id", "").endswith("-task-solution")}
     new = {f"{exercise.label}-{part}" for exercise in exercises(chapter) for part in ("words", "stub", "check")}
     assert [name for name in ids if name not in new] == [c.id for k, c in enumerate(chapter.cells) if k not in solved]
 
@@ -124,3 +127,16 @@ def test_printed_page_has_its_text_and_figures_and_no_controls(window, tmp_path,
     book = PdfReader(pdf.joined([(file, "One"), (file, "Two")], tmp_path / "book.pdf"))
     assert [entry.title for entry in book.outline] == ["One", "Two"]
     tab.close()
+
+
+def test_lab_signs_only_what_git_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(tools, "ROOT", tmp_path)
+    (tmp_path / "chapters").mkdir()
+    paths = [tmp_path / "chapters" / f"{name}.ipynb" for name in ("same", "changed", "downloaded")]
+    for path in paths:
+        path.write_text("{}")
+    assert tools.unchanged(paths) == []  # there is no git
+    for command in (["init", "-q"], ["add", "chapters/same.ipynb", "chapters/changed.ipynb"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    paths[1].write_text("{ }")
+    assert tools.unchanged(paths) == paths[:1]

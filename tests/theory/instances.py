@@ -68,7 +68,7 @@ def steps(draw) -> tuple[LogCoshFamily, Step]:
         problem,
         at,
         h,
-        alpha=draw(fraction) / (3 * k.L_f),
+        alpha=draw(fraction) / (3 * k.L_Phi),
         beta=draw(fraction) / (k.mu + k.L),
         lam=draw(fraction) / (k.mu + k.L),
     )

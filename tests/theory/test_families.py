@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from bilevel_book.theory.examples import Kink, Ridge, coins, gentle_tilt, scalar, small_slope, spring, straight_coupling
+from bilevel_book.theory.examples import Coin, Ridge, coins, gentle_tilt, scalar, small_slope, spring, straight_coupling
 from bilevel_book.theory.families import MAX_TANH_2, LogCoshFamily, newton, spd
 
 
@@ -21,7 +21,6 @@ def lc(z):
         (small_slope(), lambda x, y: (y**2 / 2 - x * y, lc(x - 3) / 20 + lc(y + 3) / 10)),
         (gentle_tilt(), lambda x, y: (y**2 / 2 + lc(y + x) / 2, y / 10)),
         (straight_coupling(), lambda x, y: (y**2 / 2 + 2 * lc(y) - x * y, 2 * lc(y - 2) + lc(x + 2) / 2)),
-        (Kink(), lambda x, y: (y**2 / 2 + abs(y) ** 3 / 6 - x * y, y)),
     ],
 )
 def test_examples_are_the_functions_that_they_say(problem, g_and_f, generator):
@@ -45,8 +44,7 @@ def test_constants_of_one_ridge_on_each_level():
     assert (k.mu, k.L, k.C_gxy, k.L_gyy, k.L_gxy) == pytest.approx((3, 5 + 2.5, 5.5**2, 5 * tanh_2, 3.75 * tanh_2))
     assert (k.L_fx, k.L_fy, k.C_fy, k.M4_H, k.M4_J) == pytest.approx((40, 30, (6 + 1) ** 2, 16, 12))
     assert pytest.approx(40 + 30 * 5.5 / 3 + 7 / 3 * (3.75 + 5 * 5.5 / 3) * tanh_2) == k.Lam
-    assert pytest.approx(math.sqrt(2 * ((5 * tanh_2 * 7 / 3) ** 2 + 30**2))) == k.L_R
-    assert pytest.approx(math.sqrt(2 * ((3.75 * tanh_2 * 7 / 3) ** 2 + 40**2))) == k.L_F
+    assert (k.M_v, k.M_x) == pytest.approx((5 * tanh_2 * 7 / 3 + 30, 3.75 * tanh_2 * 7 / 3 + 40))
     with pytest.raises(ValueError, match="not be negative"):
         scalar(ridges_g=(Ridge(-0.5, 2.0, 1.5),))
 
@@ -72,3 +70,22 @@ def test_random_matrix_has_the_extreme_eigenvalues_asked_for(generator):
 def test_newton_halves_steps_that_lead_away():
     start = torch.tensor([3.0], dtype=torch.float64)  # from here a full step goes to -9.5, and the next one further
     assert newton(torch.atan, lambda z: torch.diag(1 / (1 + z**2)), start).abs() < 1e-15
+
+
+COINS = (Coin(2.0, (Ridge(1, 2, 3),), reach=0.5, wobble=0.3), 0.7), (Coin(reach=1, mixed=2), 0.0)
+
+
+@pytest.mark.parametrize(("problem", "x"), COINS)
+def test_derivatives_of_the_coin_are_those_of_each_other(problem, x):
+    x, y, h = torch.tensor([x], dtype=torch.float64), torch.tensor([0.2], dtype=torch.float64), 1e-6
+    for derivative, of, along_x in (("g_yy", "g_y", False), ("g_xy", "g_y", True), ("g_xy", "g_x", False)):
+        ends = [(x + s * h * along_x, y + s * h * (not along_x)) for s in (1, -1)]
+        change = (getattr(problem, of)(*ends[0]) - getattr(problem, of)(*ends[1])) / (2 * h)
+        found = getattr(problem, derivative)(x, y).flatten()
+        torch.testing.assert_close(found, change.flatten(), rtol=1e-6, atol=1e-7)
+    first, second = problem.factors.flatten().tolist()
+    assert first + second == 2
+    assert problem.f_y(x, y)[0] == pytest.approx(first / second * problem.f_y(x, y)[1])
+    assert problem.constants.C_gxy == pytest.approx(
+        (problem.coupling + problem.mixed) ** 2 * (first**2 + second**2) / 2
+    )

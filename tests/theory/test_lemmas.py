@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
-from bilevel_book.theory.examples import Kink, gentle_tilt, small_slope, spring
+from bilevel_book.theory.examples import Coin, gentle_tilt, small_slope, spring
 from bilevel_book.theory.families import LogCoshFamily, normal, spd
 from bilevel_book.theory.statements import Check, Point
 from bilevel_core import hypergradient
@@ -56,25 +56,18 @@ def test_truth_of_the_family_is_that_of_the_library(generator):
 @pytest.mark.slow
 @given(instances())
 def test_constants_by_formula_are_never_exceeded(instance):
-    """Assumptions 1 and 2 for every sample: each quotient of differences stays below its constant."""
+    """The assumptions of Chapter 13: strong convexity of the mean, and mean-square smoothness of the samples."""
     problem, at, other, _ = instance
     k, z = problem.constants, math.hypot((at.x - other.x).norm(), (at.y - other.y).norm())
     for derivative, constant in (("g_y", k.L), ("f_x", k.L_fx), ("f_y", k.L_fy)):
         change = getattr(problem, derivative)(at.x, at.y) - getattr(problem, derivative)(other.x, other.y)
-        assert change.norm(dim=1).max() <= constant * z * (1 + 1e-9)
+        assert change.square().sum(1).mean().sqrt() <= constant * z * (1 + 1e-9)
     for derivative, constant in (("g_yy", k.L_gyy), ("g_xy", k.L_gxy)):
         change = getattr(problem, derivative)(at.x, at.y) - getattr(problem, derivative)(other.x, other.y)
         assert torch.linalg.matrix_norm(change, ord=2).max() <= constant * z * (1 + 1e-9) + 1e-14
-    assert torch.linalg.eigvalsh(problem.g_yy(at.x, at.y)).min() >= k.mu * (1 - 1e-9)
-    assert torch.linalg.matrix_norm(problem.g_xy(at.x, at.y), ord=2).max() <= k.root_C_gxy * (1 + 1e-9)
-    assert problem.f_y(at.x, at.y).norm(dim=1).max() <= k.root_C_fy * (1 + 1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.checks("lm:boundofv")
-@given(instances())
-def test_v_star_lies_in_the_ball_of_radius_root_of_C_fy_over_mu(instance):
-    assert statements.bound_of_v(instance.problem, instance.at.x, instance.at.y).holds()
+    assert torch.linalg.eigvalsh(problem.g_yy(at.x, at.y).mean(0)).min() >= k.mu * (1 - 1e-9)
+    assert torch.linalg.matrix_norm(problem.g_xy(at.x, at.y), ord=2).square().mean() <= k.C_gxy * (1 + 1e-9)
+    assert problem.f_y(at.x, at.y).mean(0).square().sum() <= k.C_fy * (1 + 1e-9)
 
 
 @pytest.mark.checks("contributions:projection", "algorithms:projection")
@@ -90,16 +83,6 @@ def test_projection_may_lead_away_from_a_point_outside_the_ball():
     w, u = torch.tensor([2.0, 0.0]), torch.tensor([3.0, 0.0])
     check = statements.projection(w.double(), u.double(), r_v=1.0)
     assert check == pytest.approx((2.0, 1.0))
-
-
-@pytest.mark.slow
-@pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
-@given(instances())
-def test_v_star_is_lipschitz(instance):
-    problem, at, other, _ = instance
-    assert statements.v_star_moves(problem, at, other).holds()
-    assert statements.v_star_moves_squared(problem, at, other).holds()
-    assert problem.constants.L_v**2 <= 2 * problem.constants.A * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("mu", [0.5, 1.0, 2.0])
@@ -149,7 +132,7 @@ def test_constants_of_the_three_inequalities_are_sharp():
     assert sharpness(statements.surrogate_error(problem, number(0), number(1e-4))) == pytest.approx(1)
     assert sharpness(statements.y_star_moves(problem, number(0), number(2))) == pytest.approx(1)
     slopes = statements.hypergradient_moves(problem, number(1e-6), number(-1e-6))
-    assert sharpness(slopes) == pytest.approx(100 / 101)  # c^2 against c (1 + c)
+    assert sharpness(slopes) == pytest.approx(1, abs=1e-4)  # c^2 against c sqrt(1 + c^2)
 
 
 @pytest.mark.slow
@@ -172,7 +155,7 @@ def test_central_differences_err_by_half_the_lipschitz_constant_of_the_second_de
 @pytest.mark.checks("lm:boundofeJH", "algorithms:unbounded-v")
 @given(powers(-4, 0), powers(-1, 1))
 def test_at_a_kink_the_bound_on_the_error_is_attained(delta, size):
-    check = statements.difference_at_kink(Kink(), torch.tensor([size], dtype=torch.float64), delta)
+    check = statements.hessian_difference(Coin(reach=100), Point(number(0), number(0), number(size)), delta)
     assert check.truth == pytest.approx(check.bound, rel=1e-9)  # so it has slope one in delta
 
 
@@ -240,11 +223,11 @@ def test_objective_descends_up_to_the_errors_of_x_y_and_v(step, longer):
 @pytest.mark.slow
 @pytest.mark.checks("lm:yy", "lm:yy_free")
 @given(steps(), powers(-3, 2), powers(-3, 2), powers(-1, 3))
-def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta, longer):
+def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, nu, longer):
     problem, step = step
-    assert statements.lower_descent(problem, step, gamma, delta).holds(1e-8)
+    assert statements.lower_descent(problem, step, gamma, nu).holds(1e-8)
     far = statements.take_step(problem, step.at, step.h, step.alpha, longer * step.beta, step.lam)
-    assert statements.lower_descent(problem, far, gamma, delta).holds(1e-8)  # for every beta
+    assert statements.lower_descent(problem, far, gamma, nu).holds(1e-8)  # for every beta
 
 
 def test_with_the_best_weights_the_descent_of_y_is_attained():
@@ -254,7 +237,7 @@ def test_with_the_best_weights_the_descent_of_y_is_attained():
     h = Directions(y=number(2 - 0.3), v=number(0), x=number(3))  # grad_y g = 2
     step = statements.take_step(problem, at, h, alpha=0.1, beta=0.2, lam=0.0)
     distance, error, target = 0.6, 0.2 * 0.3, 0.1 * 3 / 2
-    check = statements.lower_descent(problem, step, gamma=target / (distance + error), delta=error / distance)
+    check = statements.lower_descent(problem, step, gamma=target / (distance + error), nu=error / distance)
     assert check == pytest.approx(((distance + error + target) ** 2,) * 2)
 
 
@@ -263,23 +246,15 @@ def test_with_the_best_weights_the_descent_of_v_is_attained():
     at, h = Point(number(0), number(0), number(1)), Directions(y=number(0), v=number(0.5 - 0.3), x=number(0))
     step = statements.take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.2)
     distance, error, gamma = 0.9, 0.2 * 0.3, 0.5
-    check = statements.helper_descent(problem, step, gamma, delta=error / distance)  # v* stands still
+    check = statements.adjoint_descent(problem, step, gamma, nu=error / distance)  # v* stands still
     assert check == pytest.approx(((distance + error) ** 2, (1 + gamma) * (distance + error) ** 2))
-
-
-def test_what_the_descent_of_v_charges_for_a_moving_y_is_at_most_twice_too_much():
-    problem = spring()  # v* = tanh(y), mu = 1
-    at = Point(number(0), number(1e-4), number(math.tanh(1e-4)))
-    h = Directions(y=number(2e-4), v=number(0), x=number(0))  # grad_y g = e^g = 1e-4
-    step = statements.take_step(problem, at, h, alpha=0.0, beta=0.3, lam=0.0)
-    assert sharpness(statements.helper_descent(problem, step, gamma=1e9, delta=1.0)) == pytest.approx(1 / 2, rel=1e-6)
 
 
 @pytest.mark.slow
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @given(steps(), powers(-3, 2), powers(-3, 2))
-def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, delta):
+def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, nu):
     problem, step = step
-    assert statements.helper_descent(problem, step, gamma, delta).holds(1e-8)
+    assert statements.adjoint_descent(problem, step, gamma, nu).holds(1e-8)
     twice = statements.take_step(problem, step.at, step.h, step.alpha, step.beta, 2 * step.lam)
-    assert statements.helper_descent(problem, twice, gamma, delta).holds(1e-8)  # lam up to 2 / (mu + L)
+    assert statements.adjoint_descent(problem, twice, gamma, nu).holds(1e-8)  # lam up to 2 / (mu + L)

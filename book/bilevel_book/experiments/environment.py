@@ -36,7 +36,7 @@ def one_thread() -> Iterator[None]:
 def processor() -> str:
     """Its name, family and model, as far as the system tells, and the instructions that torch uses."""
     info = Path("/proc/cpuinfo")
-    text = info.read_text() if info.exists() else ""
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
     told = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.M))
     name = ", ".join(told.values()) or platform.processor() or platform.machine()
     return f"{name}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores"

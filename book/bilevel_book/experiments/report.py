@@ -108,5 +108,12 @@ def report(experiment: str, results: Path = RESULTS, size: str = FULL, **options
             print(f"\n{group}: {error}")
             continue
         print(f"\n{group}" + f": {len(missing)} of {len(runs)} runs are not stored" * bool(missing))
+        for run in missing:
+            if (found := run.stored_in(results)) is not None:
+                print(f"{run.name} is left out: its rows are {'of other settings' if found.is_intact else 'damaged'}")
         if len(missing) < len(runs):
-            print(f"\n{ends(with_axes(plan, group), plan.file.columns).to_string()}")
+            table = with_axes(plan, group)
+            columns = [
+                known(name, table.columns, f"column of {plan.file.name}, {group},") for name in plan.file.columns
+            ]
+            print(f"\n{ends(table, columns).to_string()}")

@@ -97,12 +97,17 @@ def reproduce_in_order(plan: Plan, groups: list[str], labels: list[str] | None =
 
 def _performed(runs: list[Run], results: Path, jobs: int, dask: str | None) -> Iterator[tuple[Run, StoredRun]]:
     """Do the runs that nobody else is at, side by side."""
-    ending = {"initializer": exit_with_parent, "initargs": (os.getpid(),)}
-    with _dask_workers(dask) if dask else joblib.parallel_config("loky", n_jobs=min(jobs, len(runs)), **ending):
+    with _dask_workers(dask) if dask else worker_processes(min(jobs, len(runs))):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         for run, result in parallel(joblib.delayed(_perform_once)(run, results) for run in runs):
             if result is not None:
                 yield run, result
+
+
+def worker_processes(jobs: int) -> Any:
+    """So many processes for joblib, none of which outlives this one."""
+    ending = {"initializer": exit_with_parent, "initargs": (os.getpid(),)}
+    return joblib.parallel_config("loky", n_jobs=max(1, jobs), **ending)
 
 
 @contextmanager

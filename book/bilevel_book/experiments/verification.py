@@ -11,6 +11,7 @@ from tqdm.auto import tqdm
 import bilevel_core
 from bilevel_book.experiments.environment import environment, one_thread
 from bilevel_book.experiments.plan import Run
+from bilevel_book.experiments.running import worker_processes
 from bilevel_book.experiments.tables import as_csv
 from bilevel_book.paths import RESULTS
 from bilevel_core import run as run_solver
@@ -49,9 +50,9 @@ def verify(run: Run, results: Path = RESULTS, rows: int = 1) -> Comparison:
 
 def verify_all(runs: list[Run], results: Path, rows: int, jobs: int) -> list[Comparison]:
     """`verify` for each run, `jobs` side by side."""
-    parallel = joblib.Parallel(max(1, min(jobs, len(runs))), return_as="generator")
-    found = parallel(joblib.delayed(verify)(run, results, rows) for run in runs)
-    return list(tqdm(found, total=len(runs), unit="run", smoothing=0))
+    with worker_processes(min(jobs, len(runs))):
+        found = joblib.Parallel(return_as="generator")(joblib.delayed(verify)(run, results, rows) for run in runs)
+        return list(tqdm(found, total=len(runs), unit="run", smoothing=0))
 
 
 def _is_close(again: str, stored: str) -> bool:

@@ -1,4 +1,4 @@
-"""Pictures of one iteration: where its arrows point, what a misprint does, how FdeHBO becomes FMBO."""
+"""One iteration of FMBO, as arrows: the slider of Chapter 7."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,16 +7,14 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from bilevel_book.style import BLACK, BLUE, GREEN, METHODS, ORANGE, RED, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, panels
 from bilevel_core.directions import Directions
 from bilevel_core.problems import Quadratic
 from bilevel_core.solvers import State
 
 TALL = 0.52  # height of a plane over its width
 ARROW = {"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 11}
-COLOURS, STYLES = (BLACK, BLUE, GREEN, ORANGE, RED), ("-", "--", "-.", ":", "-")
 
 
 class Iteration(NamedTuple):
@@ -50,9 +48,9 @@ def arrows_of_a_step(problem: Quadratic, walk: Sequence[Iteration], t: int) -> F
             axes.set_ylabel(f"{name}, second entry")
         planes[0].set_title(f"t = {t}: the lower level, y on its way to y*(x)")
         planes[1].set_title("the linear system, v on its way to v*(x, y)")
-        planes[2].set_title("the decision, x on its way to the minimiser")
+        planes[2].set_title("the upper level, x on its way to the minimiser")
         planes[2].set_xlabel("first entry")
-        for label, colour in (("one sample", ORANGE), ("truth", BLACK), ("momentum h", BLUE)):
+        for label, colour in (("one sample", ORANGE), ("without noise", BLACK), ("momentum h", BLUE)):
             planes[2].plot([], [], color=colour, linewidth=3, label=label)
         figure.legend(loc="outside upper center", ncols=3, handlelength=1.2)
         return figure
@@ -72,32 +70,3 @@ def _level_lines(axes: Axes, problem: Quadratic) -> None:
     grid = torch.cartesian_prod(first, second)
     phi = torch.func.vmap(problem.objective)(grid).view(40, 40)
     axes.contour(first, second, phi.T, levels=6, colors="#bbbbbb", linewidths=0.7)
-
-
-def eta_must_not_matter(right: dict[float, Tensor], wrong: dict[float, Tensor]) -> Figure:
-    """|grad Phi| along runs without noise, for several eta: with h_v's own past, and with h_y's."""
-    with panels(2, height=5.4, sharex=True, sharey=True) as (figure, (above, below)):
-        beside = {"xytext": (5, 0), "textcoords": "offset points", "va": "center", "annotation_clip": False}
-        for axes, runs in ((above, right), (below, wrong)):
-            for (eta, norms), colour, style in zip(runs.items(), COLOURS, STYLES, strict=True):
-                axes.semilogy(norms, color=colour, linestyle=style)
-                if axes is below:
-                    axes.annotate(f"η = {eta:g}", (len(norms), norms[-1].item()), color=colour, **beside)
-            axes.set(ylabel="‖∇Φ(x)‖", ylim=(1e-8, 5))
-        above.annotate("all five", (len(norms), right[eta][-1].item()), **beside)
-        above.set_title("Right: five values of η, one curve")
-        below.set_title("Mixed up: the smaller η, the slower")
-        below.set_xlabel("t")
-        return figure
-
-
-def towards_exact_products(deltas: Sequence[float], distances: Sequence[float]) -> Figure:
-    """How far FdeHBO ends from FMBO, over the step of its differences."""
-    with panels(height=3.6) as (figure, axes):
-        axes.loglog(deltas, distances, "o", color=METHODS["FdeHBO"].color, label="measured")
-        line = distances[0] * (np.array(deltas) / deltas[0]) ** 2
-        shown = line > 1e-13
-        axes.loglog(np.array(deltas)[shown], line[shown], color=BLACK, linewidth=1, label="slope 2")
-        axes.set(xlabel="δ", ylabel="distance from FMBO", title="FdeHBO tends to FMBO like δ², until rounding")
-        axes.legend(loc="upper left")
-        return figure

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from bilevel_book.figures.valley import draw_objective
 from bilevel_book.style import BLUE, METHODS, RED, panels
@@ -14,7 +15,7 @@ from bilevel_core.problems import Valley
 
 Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step, and x there
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
-SECOND = {"text": "products H v, J v", "color": BLUE, "fill": True, "line": "-"}
+SECOND = {"text": "products Hv, Jv", "color": BLUE, "fill": True, "line": "-"}
 FIRST = {"text": "gradients only", "color": RED, "fill": False, "line": "-"}
 NONE = {"text": "nothing about v*", "color": "#777777", "fill": False, "line": ":"}
 FAMILIES = (
@@ -37,25 +38,29 @@ STEPS = {  # what turns a method into its neighbour on the right
 
 def family_tree() -> Figure:
     """All methods by what they do about v*; to the right, how they average."""
-    with panels(width=6.2, height=6.6) as (figure, axes):
+    with panels(width=4.7, height=8.2) as (figure, axes):
         for row, (family, methods) in enumerate(FAMILIES):
-            axes.text(-0.62, -row, family, ha="right", va="center", fontsize=10)
+            axes.text(-0.42, 0.29 - row, family + ":", fontsize=11, style="italic")
             for column, (name, needs) in enumerate(methods):
                 _frame(axes, column, -row, name, needs)
                 if name in STEPS:
-                    axes.annotate("", (column + 0.62, -row), (column + 0.38, -row), arrowprops={"arrowstyle": "->"})
-                    axes.text(column + 0.5, -row + 0.2, STEPS[name], ha="center", va="bottom", fontsize=8)
-        for row, needs in enumerate((SECOND, FIRST, NONE), 6):
-            _frame(axes, 2.6, -row, needs["text"], needs)
-        axes.set(xlim=(-2.3, 3.6), ylim=(-8.6, 0.9), title="What is done about v*, and how noise is averaged")
+                    axes.annotate("", (column + 0.66, -row), (column + 0.36, -row), arrowprops={"arrowstyle": "->"})
+                    axes.text(column + 0.5, -row - 0.14, STEPS[name], ha="center", va="top", fontsize=8.5)
+        keys = [Patch(**_box(needs), label=needs["text"]) for needs in (SECOND, FIRST, NONE)]
+        axes.legend(handles=keys, loc="lower right", title="a step needs", alignment="left")
+        axes.set(xlim=(-0.5, 3.5), ylim=(-8.4, 0.8), title="Nine ways to deal with v*")
         axes.set_axis_off()
         return figure
 
 
 def _frame(axes: Axes, x: float, y: float, text: str, needs: dict[str, Any]) -> None:
-    fill, ink = (needs["color"], "white") if needs["fill"] else ("none", needs["color"])
-    box = {"boxstyle": "round,pad=0.35", "facecolor": fill, "edgecolor": needs["color"], "linestyle": needs["line"]}
+    ink, box = "white" if needs["fill"] else needs["color"], {"boxstyle": "round,pad=0.35"} | _box(needs)
     axes.text(x, y, text, ha="center", va="center", color=ink, weight="bold", fontsize=9.5, bbox=box)
+
+
+def _box(needs: dict[str, Any]) -> dict[str, Any]:
+    fill = needs["color"] if needs["fill"] else "none"
+    return {"facecolor": fill, "edgecolor": needs["color"], "linestyle": needs["line"]}
 
 
 def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:

@@ -105,14 +105,15 @@ def _read(path: Path) -> Tensor:
     content = bytearray()
     try:
         with gzip.open(path) as file:
-            while piece := file.read(2**16):  # all at once would be in memory twice
+            while len(content) <= length and (piece := file.read(2**16)):  # all at once would be in memory twice
                 content += piece
     except FileNotFoundError:
         raise BadData(f"{path} is missing: expected the gzipped MNIST file {path.stem}; {advice}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise BadData(f"{path} is damaged ({error}): expected {length} bytes once unzipped; {advice}") from None
     if len(content) != length:
-        raise BadData(f"{path} is truncated: expected {length} bytes once unzipped, got {len(content)}; {advice}")
+        size = f"more than {length}" if len(content) > length else len(content)
+        raise BadData(f"{path} is of another size: expected {length} bytes once unzipped, got {size}; {advice}")
     if (found := hashlib.md5(content).hexdigest()) != md5:
         raise BadData(f"{path} is altered: expected md5 {md5} once unzipped, got {found}; {advice}")
     return torch.frombuffer(content, dtype=torch.uint8)

@@ -52,11 +52,11 @@ def take_step(problem: LogCoshFamily, at: Point, h: Directions, alpha: float, be
 
 
 def errors(problem: LogCoshFamily, step: Step, delta: float | None = None) -> Directions:
-    """(e^g, e^R, e^f): the estimators minus the true directions, or minus those seen through differences."""
+    """(e_y, e_v, e_x): the estimators minus the true directions, or minus those seen through differences."""
     return Directions(*(h - d.mean(0) for h, d in zip(step.h, problem.directions(*step.at, delta), strict=True)))
 
 
 def bound_on_move(problem: LogCoshFamily, step: Step) -> float:
-    """alpha^2 ||h^f||^2 + 2 beta^2 (||e^g||^2 + ||grad_y g||^2), at least ||dx||^2 + ||dy||^2 of the step."""
+    """alpha^2 ||h_x||^2 + 2 beta^2 (||e_y||^2 + ||grad_y g||^2), at least ||dx||^2 + ||dy||^2 of the step."""
     g_y = problem.g_y(step.at.x, step.at.y).mean(0)
     return step.alpha**2 * sq(step.h.x) + 2 * step.beta**2 * (sq(errors(problem, step).y) + sq(g_y))

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.check import Check, Step, bound_on_move, errors, sq
-from bilevel_book.theory.constants import printed_y_price
 from bilevel_book.theory.families import LogCoshFamily
+from bilevel_book.theory.lipschitz import squared_speed
 
 # The linear system: H symmetric, mu <= H <= L, u = v - v*
 
@@ -62,17 +62,18 @@ def _extremes(H: Tensor) -> tuple[float, float]:
 
 
 def function_descent(problem: LogCoshFamily, step: Step) -> Check:
-    """lm:corefunction, lm:corefunction_free, for any h^f and any alpha >= 0:
+    """lm:corefunction, lm:corefunction_free, for any h_x and any alpha >= 0:
 
-    Phi(x_{t+1}) <= Phi(x_t) - alpha/2 ||grad Phi||^2 - alpha/2 (1 - alpha L_f) ||h^f||^2
-                    + alpha ||e^f||^2 + 2 alpha Lam^2 ||y - y*||^2 + 2 alpha C_gxy ||v - v*(x, y)||^2
+    Phi(x_{t+1}) <= Phi(x_t) - alpha/2 ||grad Phi||^2 - alpha/2 (1 - alpha L_Phi) ||h_x||^2
+                    + alpha ||e_x||^2 + 2 alpha Lam^2 ||y - y*||^2 + 2 alpha C_gxy ||v - v*(x, y)||^2
     """
     return _function_descent(problem, step, 2 * problem.constants.Lam**2)
 
 
 def function_descent_as_printed(problem: LogCoshFamily, step: Step) -> Check:
     """lm:corefunction, lm:corefunction_free: the same with 4 (L_fx^2 + C_fy L_gxy^2 / mu^2) for 2 Lam^2"""
-    return _function_descent(problem, step, printed_y_price(problem.constants))
+    k = problem.constants
+    return _function_descent(problem, step, 4 * (k.L_fx**2 + (k.L_gxy * k.r_v) ** 2))
 
 
 def _function_descent(problem: LogCoshFamily, step: Step, y_price: float) -> Check:
@@ -81,7 +82,7 @@ def _function_descent(problem: LogCoshFamily, step: Step, y_price: float) -> Che
     bound = (
         problem.objective(x).item()
         - alpha / 2 * sq(problem.hypergradient(x))
-        - alpha / 2 * (1 - alpha * k.L_f) * sq(step.h.x)
+        - alpha / 2 * (1 - alpha * k.L_Phi) * sq(step.h.x)
         + alpha * sq(errors(problem, step).x)
         + alpha * y_price * sq(y - problem.y_star(x))
         + 2 * alpha * k.C_gxy * sq(v - problem.v_star(x, y))
@@ -89,54 +90,56 @@ def _function_descent(problem: LogCoshFamily, step: Step, y_price: float) -> Che
     return Check(problem.objective(step.to.x).item(), bound)
 
 
-def lower_descent(problem: LogCoshFamily, step: Step, gamma: float, delta: float) -> Check:
-    """lm:yy, lm:yy_free, for ALL gamma, delta > 0 and beta >= 0 (printed: for some):
+def lower_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+    """lm:yy, lm:yy_free, for ALL gamma, nu > 0 and beta >= 0 (printed: for some):
 
-    ||y_{t+1} - y*_{t+1}||^2 <= (1 + gamma) (1 + delta) [(1 - 2 beta L_mu) ||y - y*||^2
+    ||y_{t+1} - y*_{t+1}||^2 <= (1 + gamma) (1 + nu) [(1 - 2 beta L_mu) ||y - y*||^2
                                                          - (2 beta / (mu + L) - beta^2) ||grad_y g||^2]
-                                + (1 + 1/gamma) L_y^2 alpha^2 ||h^f||^2
-                                + (1 + gamma) (1 + 1/delta) beta^2 ||e^g||^2
+                                + (1 + 1/gamma) L_y^2 alpha^2 ||h_x||^2
+                                + (1 + gamma) (1 + 1/nu) beta^2 ||e_y||^2
     """
     k, at, to, beta = problem.constants, step.at, step.to, step.beta
     inside = (1 - 2 * beta * k.L_mu) * sq(at.y - problem.y_star(at.x))
     inside -= (2 * beta / (k.mu + k.L) - beta**2) * sq(problem.g_y(at.x, at.y).mean(0))
     bound = (
-        (1 + gamma) * (1 + delta) * inside
+        (1 + gamma) * (1 + nu) * inside
         + (1 + 1 / gamma) * k.L_y**2 * sq(to.x - at.x)
-        + (1 + gamma) * (1 + 1 / delta) * beta**2 * sq(errors(problem, step).y)
+        + (1 + gamma) * (1 + 1 / nu) * beta**2 * sq(errors(problem, step).y)
     )
     return Check(sq(to.y - problem.y_star(to.x)), bound)
 
 
-def helper_descent(problem: LogCoshFamily, step: Step, gamma: float, delta: float) -> Check:
-    """lm:vv, prop:hessian_free_v, lm:vv_free, for all gamma, delta > 0 and 0 <= lam <= 2 / (mu + L):
+def adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+    """lm:vv, prop:hessian_free_v, lm:vv_free, for all gamma, nu > 0 and 0 <= lam <= 2 / (mu + L):
 
-    ||v_{t+1} - v*_{t+1}||^2 <= (1 + gamma) (1 + delta) (1 - lam mu)^2 ||v - v*||^2
-                                + (1 + gamma) (1 + 1/delta) lam^2 ||e^R||^2
-                                + (1 + 1/gamma) 2 A [alpha^2 ||h^f||^2 + 2 beta^2 (||e^g||^2 + ||grad_y g||^2)]
+    ||v_{t+1} - v*_{t+1}||^2 <= (1 + gamma) (1 + nu) (1 - lam mu)^2 ||v - v*||^2
+                                + (1 + gamma) (1 + 1/nu) lam^2 ||e_v||^2
+                                + (1 + 1/gamma) L_v^2 [alpha^2 ||h_x||^2 + 2 beta^2 (||e_y||^2 + ||grad_y g||^2)]
     """
     k = problem.constants
-    return _helper_descent(problem, step, gamma, delta, (1 - step.lam * k.mu) ** 2, k.A)
+    return _adjoint_descent(problem, step, gamma, nu, (1 - step.lam * k.mu) ** 2, k.L_v**2)
 
 
-def helper_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, delta: float) -> Check:
-    """lm:vv: the same with the factor 1 - 2 lam (L + L^3) mu / (mu + L) + lam^2 L^2"""
+def adjoint_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+    """lm:vv: the same with the factor 1 - 2 lam (L + L^3) mu / (mu + L) + lam^2 L^2, and `squared_speed` for L_v^2"""
     k = problem.constants
-    return _helper_descent(problem, step, gamma, delta, _factor_as_printed(k.mu, k.L, step.lam), k.A)
+    return _adjoint_descent(problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy))
 
 
-def helper_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, delta: float) -> Check:
-    """prop:hessian_free_v, lm:vv_free: that factor, and C_fy^2 for C_fy in A"""
+def adjoint_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+    """prop:hessian_free_v, lm:vv_free: that factor, and C_fy^2 in `squared_speed`"""
     k = problem.constants
-    return _helper_descent(problem, step, gamma, delta, _factor_as_printed(k.mu, k.L, step.lam), k.A_printed)
+    return _adjoint_descent(
+        problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy**2)
+    )
 
 
-def _helper_descent(problem: LogCoshFamily, step: Step, gamma: float, delta: float, factor: float, A: float) -> Check:
-    """factor: how much of ||v - v*||^2 the step on the linear system leaves."""
+def _adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float, factor: float, speed: float) -> Check:
+    """factor: what the step on the linear system leaves of ||v - v*||^2; speed: the squared speed of v*."""
     at, to = step.at, step.to
     bound = (
-        (1 + gamma) * (1 + delta) * factor * sq(at.v - problem.v_star(at.x, at.y))
-        + (1 + gamma) * (1 + 1 / delta) * step.lam**2 * sq(errors(problem, step).v)
-        + (1 + 1 / gamma) * 2 * A * bound_on_move(problem, step)
+        (1 + gamma) * (1 + nu) * factor * sq(at.v - problem.v_star(at.x, at.y))
+        + (1 + gamma) * (1 + 1 / nu) * step.lam**2 * sq(errors(problem, step).v)
+        + (1 + 1 / gamma) * speed * bound_on_move(problem, step)
     )
     return Check(sq(to.v - problem.v_star(to.x, to.y)), bound)

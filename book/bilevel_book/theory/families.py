@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bilevel_book.theory.constants import ProblemConstants
-from bilevel_core.directions import Directions
+from bilevel_core.directions import Directions, Point
 from bilevel_core.problem import BilevelProblem, Samples
 
 MAX_TANH_2 = 4 / (3 * math.sqrt(3))  # the largest |tanh''|, at tanh^2 = 1/3
@@ -42,7 +42,7 @@ def spd(mu: float, L: float, d: int, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class Constants(ProblemConstants):
-    """The constants of the assumptions, valid for every sample, and two that the paper does not have.
+    """The constants of the assumptions, in the mean square over the samples, and two that the paper does not have.
 
     M4_H, M4_J bound the second derivatives of H = g_yy and J = g_xy in y: central differences like them.
     """
@@ -199,7 +199,7 @@ class LogCoshFamily(BilevelProblem):
 
     def products(self, x: Tensor, y: Tensor, v: Tensor, delta: float | None = None) -> tuple[Tensor, Tensor]:
         """H v and J v; with delta: by central differences (def:H, def:J)."""
-        if delta is None:
+        if not delta:
             return self.g_yy(x, y) @ v, self.g_xy(x, y) @ v
         plus, minus = y + delta * v, y - delta * v
         Hv = self.g_y(x, plus) - self.g_y(x, minus)
@@ -218,15 +218,27 @@ class LogCoshFamily(BilevelProblem):
         spectral = [torch.linalg.matrix_norm(M - M.mean(0), ord=2).square().mean().item() for M in matrices]
         return Variances(*(variance(d) for d in vectors), *spectral)
 
+    def variances_along(self, at: Point, delta: float) -> Variances:
+        """The largest of each on 21 points of the segment y +- delta v, over which differences average."""
+        points = (at.y + delta * share * at.v for share in torch.linspace(-1, 1, 21).tolist())
+        return Variances(*map(max, zip(*(self.variances(at.x, y) for y in points), strict=True)))
+
     # The truth, to machine precision.
 
     def y_star(self, x: Tensor) -> Tensor:
         """The minimiser of the lower level."""
         return newton(lambda y: self.g_y(x, y).mean(0), lambda y: self.g_yy(x, y).mean(0), self.first[1])
 
-    def v_star(self, x: Tensor, y: Tensor) -> Tensor:
-        """v*(x, y) = H^-1 grad_y f, at any y."""
-        return torch.linalg.solve(self.g_yy(x, y).mean(0), self.f_y(x, y).mean(0))
+    def v_star(self, x: Tensor, y: Tensor, delta: float | None = None) -> Tensor:
+        """v*(x, y) = H^-1 grad_y f, at any y; with delta the minimiser of R_delta in v."""
+        solution = torch.linalg.solve(self.g_yy(x, y).mean(0), self.f_y(x, y).mean(0))
+        if not delta:
+            return solution
+
+        def curvature(v: Tensor) -> Tensor:
+            return (self.g_yy(x, y + delta * v) + self.g_yy(x, y - delta * v)).mean(0) / 2
+
+        return newton(lambda v: self.directions(x, y, v, delta).v.mean(0), curvature, solution)
 
     def objective(self, x: Tensor) -> Tensor:
         """Phi(x)."""
@@ -244,27 +256,22 @@ class LogCoshFamily(BilevelProblem):
         plus, minus, here = (self.lower(x, y + step * v, self.full().lower) for step in (delta, -delta, 0))
         return (plus + minus - 2 * here) / (2 * delta**2) - v @ self.f_y(x, y).mean(0)
 
-    def v_star_delta(self, x: Tensor, y: Tensor, delta: float) -> Tensor:
-        """The minimiser of R_delta in v."""
-
-        def curvature(v: Tensor) -> Tensor:
-            return (self.g_yy(x, y + delta * v) + self.g_yy(x, y - delta * v)).mean(0) / 2
-
-        return newton(lambda v: self.directions(x, y, v, delta).v.mean(0), curvature, self.v_star(x, y))
-
     def _constants(self) -> Constants:
-        norm_AB = torch.linalg.matrix_norm(torch.cat((self.A, self.B), dim=2), ord=2).max().item()
-        norm_B = torch.linalg.matrix_norm(self.B, ord=2).max().item()
+        """Of the means over the samples, and, where samples enter, root mean squares."""
+        L_of_A_B, norm_B = (
+            torch.linalg.matrix_norm(M, ord=2).square().mean().sqrt().item()
+            for M in (torch.cat((self.A, self.B), dim=2), self.B)
+        )
         in_g, in_f = self.ridges_g.sizes(), self.ridges_f.sizes()
         return Constants(
-            mu=torch.linalg.eigvalsh(self.A).min().item(),
-            L=norm_AB + sum(kappa * a * ar for kappa, a, _, ar in in_g),
+            mu=torch.linalg.eigvalsh(self.A.mean(0)).min().item(),
+            L=L_of_A_B + sum(kappa * a * ar for kappa, a, _, ar in in_g),
             L_gyy=MAX_TANH_2 * sum(kappa * a**2 * ar for kappa, a, _, ar in in_g),
             L_gxy=MAX_TANH_2 * sum(kappa * a * r * ar for kappa, a, r, ar in in_g),
             C_gxy=(norm_B + sum(kappa * a * r for kappa, a, r, _ in in_g)) ** 2,
             L_fx=sum(c * p * qp for c, _, p, qp in in_f),
             L_fy=sum(c * q * qp for c, q, _, qp in in_f),
-            C_fy=(sum(c * q for c, q, _, _ in in_f) + self.l.norm(dim=1).max().item()) ** 2,
+            C_fy=(sum(c * q for c, q, _, _ in in_f) + self.l.mean(0).norm().item()) ** 2,
             M4_H=MAX_TANH_3 * sum(kappa * a**4 for kappa, a, _, _ in in_g),
             M4_J=MAX_TANH_3 * sum(kappa * a**3 * r for kappa, a, r, _ in in_g),
         )

@@ -33,15 +33,15 @@ def v_star_moves(problem: LogCoshFamily, one: Point, two: Point) -> Check:
     return Check(truth, problem.constants.L_v * math.sqrt(squared_distance(one, two)))
 
 
-def v_star_moves_squared(problem: LogCoshFamily, one: Point, two: Point) -> Check:
-    """eq:vt1star: ||v*(z1) - v*(z2)||^2 <= 2 A ||z1 - z2||^2, A = L_fy^2 / mu^2 + C_fy L_gyy^2 / mu^4"""
-    return Check(v_star_moves(problem, one, two).truth ** 2, 2 * problem.constants.A * squared_distance(one, two))
-
-
 def v_star_moves_as_printed(problem: LogCoshFamily, one: Point, two: Point) -> Check:
-    """prop:hessian_free_v, lm:vv (end), lm:vv_free: the same with C_fy^2 for C_fy"""
-    bound = 2 * problem.constants.A_printed * squared_distance(one, two)
+    """prop:hessian_free_v, lm:vv (end), lm:vv_free: the squares of both sides, at most doubled, with C_fy^2 for C_fy"""
+    bound = squared_speed(problem.constants, problem.constants.C_fy**2) * squared_distance(one, two)
     return Check(v_star_moves(problem, one, two).truth ** 2, bound)
+
+
+def squared_speed(k: Constants, C_fy: float) -> float:
+    """2 (L_fy^2 / mu^2 + C_fy L_gyy^2 / mu^4), which the paper has for L_v^2."""
+    return 2 * (k.L_fy**2 / k.mu**2 + C_fy * k.L_gyy**2 / k.mu**4)
 
 
 # The surrogate d_x, y* and grad Phi
@@ -54,7 +54,15 @@ def surrogate_moves(problem: LogCoshFamily, one: Point, two: Point, delta: float
     """
     d1 = problem.directions(one.x, one.y, one.v, delta).x
     d2 = problem.directions(two.x, two.y, one.v, delta).x
-    return Check((d1 - d2).norm(dim=1).max().item(), problem.constants.L_F * math.sqrt(squared_distance(one, two)))
+    return Check(
+        (d1 - d2).norm(dim=1).max().item(),
+        squared_L_F(problem.constants) ** 0.5 * math.sqrt(squared_distance(one, two)),
+    )
+
+
+def squared_L_F(k: Constants) -> float:
+    """2 (L_fx^2 + L_gxy^2 r_v^2), the paper's L_F^2; M_x^2 is at most this."""
+    return 2 * (k.L_fx**2 + (k.L_gxy * k.r_v) ** 2)
 
 
 def surrogate_variance(problem: LogCoshFamily, at: Point) -> Check:
@@ -94,16 +102,16 @@ def y_star_moves_as_printed(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> C
 
 
 def hypergradient_moves(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
-    """lm:3ieq, third inequality: ||grad Phi(x1) - grad Phi(x2)|| <= Lam (1 + L_y) ||x1 - x2||"""
+    """lm:3ieq, third inequality: ||grad Phi(x1) - grad Phi(x2)|| <= Lam sqrt(1 + L_y^2) ||x1 - x2||"""
     return Check(
-        distance(problem.hypergradient(x1), problem.hypergradient(x2)), problem.constants.L_f * distance(x1, x2)
+        distance(problem.hypergradient(x1), problem.hypergradient(x2)), problem.constants.L_Phi * distance(x1, x2)
     )
 
 
 def hypergradient_moves_as_printed(problem: LogCoshFamily, x1: Tensor, x2: Tensor) -> Check:
     """lm:3ieq, third inequality: the same with L (1 + C_gxy / mu), no roots"""
-    truth = distance(problem.hypergradient(x1), problem.hypergradient(x2))
-    return Check(truth, _without_root(problem).L_f * distance(x1, x2))
+    truth, wrong = distance(problem.hypergradient(x1), problem.hypergradient(x2)), _without_root(problem)
+    return Check(truth, wrong.Lam * (1 + wrong.L_y) * distance(x1, x2))
 
 
 def _without_root(problem: LogCoshFamily) -> Constants:

@@ -5,7 +5,7 @@ without suffix is the corrected statement and the name with `_as_printed` is the
 lemmas, propositions, theorems and corollaries of the paper with their status and their functions.
 
 An instance is a `LogCoshFamily` (constants by formula, expectations by enumeration) and a point, or one `Step` of the
-algorithms. e^g, e^R, e^f are the errors of the momentum estimators h^g, h^R, h^f (Directions y, v, x in the code).
+algorithms. e_y, e_v, e_x are the errors of the momentum estimators h_y, h_v, h_x (in the paper e^g, e^R, e^f).
 """
 
 from bilevel_book.theory.check import *  # noqa: F403

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bilevel_book.checks import checked_by
 
-STATUS = ("as printed", "typo", "corrected")
+STATUS = ("as printed", "misprint", "false as printed")
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Statement:
 
     label: str  # in the paper
     name: str
-    status: str  # "as printed": true; "typo": true up to a slip of the pen; "corrected": false or unproved as printed
+    status: str  # one of STATUS: true; true up to a slip of the pen; with a counterexample inside the assumptions
     purpose: str  # what the statement is for
     idea: str  # of the proof
     finding: str  # what is wrong with the print, or how sharp it is

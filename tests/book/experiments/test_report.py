@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bilevel_book.experiments.report import ends, last_quarter_median, mean_and_range, select
+from bilevel_book.experiments import reproduce, sweep
+from bilevel_book.experiments.report import ends, last_quarter_median, mean_and_range, report, select
 
 
 def history(label, seed, seconds, losses, stop="steps"):
@@ -37,3 +38,14 @@ def test_rows_are_selected_by_group_and_label_and_unknown_names_are_refused():
         select(table, "hyper-cleaning", "main", "FMBO", "SOBO")
     with pytest.raises(ValueError, match="unknown group of hyper-cleaning 'man'; known are main, cleaning"):
         select(table, "hyper-cleaning", "man")
+
+
+def test_report_names_what_is_left_out_and_unknown_columns(small, write, folder, capsys):
+    reproduce(sweep(small, "full", ["main"]), folder, progress=False)
+    path = folder / "small" / "main.csv"
+    path.write_text(path.read_text().replace("SOBA,0,20", "SOBA,0,21"))
+    report(small, folder)
+    assert "main/SOBA_0 is left out: its rows are damaged" in capsys.readouterr().out
+    other = write(("columns = [", 'columns = ["colour", '))
+    with pytest.raises(ValueError, match="unknown column of small, main, 'colour'; known are"):
+        report(other, folder)
