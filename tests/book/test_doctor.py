@@ -13,7 +13,7 @@ PINS = "# made by pip-compile\nnumpy==1.2\ntorch==2.6.0\ntorchvision==0.21.0\n"
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """An installation as its pins ask for it, with Chromium and JupyterLab; its versions, to be changed."""
-    versions = {"numpy": "1.2", "torch": "2.6.0+cpu", "torchvision": "0.21.0"}
+    versions = dict(line.split("==") for line in PINS.splitlines()[1:]) | {"torch": "2.6.0+cpu"}
     (tmp_path / "requirements.txt").write_text(PINS)
     for name in doctor.EXTENSIONS:
         (tmp_path / name).mkdir(parents=True)
@@ -36,15 +36,8 @@ def test_sound_installation_has_no_problem(installed, capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("ok      ") for line in lines[:-1])
-    for words in (
-        "Python 3.",
-        "bilevel_core ",
-        "3 packages are installed as",
-        "torchvision 0.21.0",
-        "MNIST: 4 files",
-        "checkpoint: ",
-        "Lab",
-    ):
+    expected = "Python 3.|bilevel_core |3 packages are installed as|torchvision 0.21|MNIST: 4 files|checkpoint: |Lab"
+    for words in expected.split("|"):
         assert any(words in line for line in lines), words
     assert lines[-1] == "problems: 0, warnings: 0"
 

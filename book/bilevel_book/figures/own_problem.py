@@ -1,11 +1,11 @@
-"""Pictures of the chapter on problems of one's own: penalties, learned images, a search, what sizes and steps cost."""
+"""Pictures of the chapter on problems of one's own: penalties, learned images, a search, what sizes cost."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, look, name_lines, panels
 
 
 def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Figure:
@@ -58,21 +58,4 @@ def by_size(sizes: Sequence[int], costs: Mapping[str, Sequence[float]]) -> Figur
         axes.set(xscale="log", yscale="log", ylim=(8e3, 8e6))
         axes.set(xlabel="examples at each level", ylabel="gradients on one example")
         name_lines(axes)
-        return figure
-
-
-def two_losses(steps: Sequence[float], seen: Sequence[float], true: Sequence[float], best: float) -> Figure:
-    """The upper loss at the y of a run and at y*(x), until it ends or diverges."""
-    with panels(height=3.4) as (figure, axes):
-        figure.set_layout_engine("none")
-        axes.set_position((0.13, 0.16, 0.84, 0.8))
-        axes.axhline(best, color=BLACK, linewidth=1, linestyle=":")
-        axes.plot(steps, seen, color=ORANGE, linestyle="--", label="f at the y of the run")
-        axes.plot(steps, true, color=BLUE, label="Φ(x): f at y*(x)")
-        if len(steps) < 3:
-            axes.text(0.5, 0.5, "diverged", transform=axes.transAxes, color=RED, ha="center", fontsize=14)
-        axes.set(yscale="log", ylim=(0.9, 40), xlim=(0, 200), xlabel="step", ylabel="upper loss")
-        axes.set_yticks([1, 3, 10, 30], ["1", "3", "10", "30"])
-        axes.minorticks_off()
-        axes.legend(loc="upper right")
         return figure

@@ -39,7 +39,7 @@ class BadData(ValueError):
 
 def load_mnist(root: str | os.PathLike[str] | None = None) -> Mnist:
     """The 60000 training and 10000 test images, a copy of them; `root` has the four files, gzipped (default: ours)."""
-    return Mnist(*(part.clone() for part in _load("MNIST", Path(root) if root is not None else MNIST, False)))
+    return load_images("MNIST", root)
 
 
 def load_images(data: str = "MNIST", root: str | os.PathLike[str] | None = None, download: bool = False) -> Mnist:
@@ -49,9 +49,8 @@ def load_images(data: str = "MNIST", root: str | os.PathLike[str] | None = None,
     """
     if data not in DATASETS:
         raise BadData(f"data must be one of {', '.join(DATASETS)}, got {data!r}")
-    if data == "MNIST":
-        return load_mnist(root)
-    return Mnist(*(part.clone() for part in _load(data, Path(root) if root is not None else DATA, download)))
+    place = Path(root) if root is not None else MNIST if data == "MNIST" else DATA
+    return Mnist(*(part.clone() for part in _load(data, place, download)))
 
 
 def pixel_moments(images: Tensor) -> tuple[float, float]:
@@ -83,9 +82,7 @@ def _bundled(kind: Any) -> Any:
 
         def _load_data(self) -> tuple[Tensor, Tensor]:
             half = "train" if self.train else "t10k"
-            images, labels = (
-                _read(Path(self.root) / f"{half}-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")
-            )
+            images, labels = (_read(Path(self.root) / f"{half}-{n}-ubyte.gz") for n in ("images-idx3", "labels-idx1"))
             # The header of an idx file is 16 bytes for images, 8 for labels; what follows are plain bytes.
             return images[16:].view(-1, 28, 28), labels[8:].long()
 
@@ -93,12 +90,11 @@ def _bundled(kind: Any) -> Any:
 
 
 def _small_and_grey(images: Any) -> Tensor:
-    """Images of any size, colours in the last dimension, as 28 x 28 grey ones."""
+    """Images of MNIST's shape as they are; colour images of any size, colours last, as 28 x 28 grey ones."""
     images = torch.as_tensor(images)
     if images.shape[1:] == (28, 28):
         return images
     functional = import_torchvision("transforms.v2.functional")
-    images = images if images.dim() == 4 else images[..., None].expand(-1, -1, -1, 3)
     parts = images.movedim(-1, 1).split(1000)
     return torch.cat([functional.resize(functional.rgb_to_grayscale(part), [28, 28]) for part in parts]).squeeze(1)
 
