@@ -5,6 +5,7 @@ import math
 import re
 from concurrent.futures import ThreadPoolExecutor
 
+import matplotlib.pyplot as plt
 import nbformat
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch.nn.functional import cross_entropy
 import tools
 from bilevel_book import widgets
 from bilevel_book.digits import Digits
+from bilevel_book.sliders import between, choice, explore
 from bilevel_book.walk import walk
 from bilevel_book.widgets.base import module
 from bilevel_book.widgets.stored import VIEW, element, live
@@ -469,6 +471,25 @@ def test_python_takes_the_nearest_value_too():
 def test_python_names_what_a_widget_does_not_have():
     with pytest.raises(TypeError, match=r"Valley has no gamma; it has .*alpha"):
         widgets.Valley(gamma=1)
+
+
+def test_frames_come_with_their_dials_and_their_words(show):
+    def draw(a, b):
+        figure, axes = plt.subplots(figsize=(3, 2))
+        axes.plot([a, b])
+        plt.close(figure)
+        return figure
+
+    dials = {"a": between([0.0, 0.5, 1.0], "a, the left end"), "b": choice([1, 2], "b, the right end", 2)}
+    figure = show(explore(draw, lambda a, b: f"From {a} to {b}.", lambda a, b: f"It rises by {b - a}", **dials))
+    for press, left, right in (("End", 1.0, 2), ("ArrowLeft", 0.5, 2), ("Home", 0.0, 2)):
+        figure.locator("input").first.press(press)
+        assert said(figure) == f"It rises by {right - left}"
+        assert figure.locator("img").get_attribute("alt") == f"From {left} to {right}."
+        assert figure.locator("output").all_inner_texts() == [f"{left:g}", str(right)]
+    assert value(figure, "a") == 0
+    again = explore(draw, lambda a, b: "Again.", lambda a, b: f"{a} {b}", **dials)
+    assert said(show(again, "#a-b.a=4")) == "0.5 2"  # four of its finer steps
 
 
 # -------------------------------------------------------------------------------------- how they are stored

@@ -19,7 +19,8 @@ class Visit:
         self.page.emulate_media(**media)
         self.requests, self.complaints = [], []
         self.page.on(
-            "request", lambda r: self.requests.append(r.url) if not r.url.startswith(("file:", "data:")) else None
+            "request",
+            lambda r: self.requests.append(r.url) if not r.url.startswith(("file:", "data:", "blob:")) else None,
         )
         self.page.on("requestfailed", lambda r: self.complaints.append(f"failed: {r.url}"))
         self.page.on("pageerror", lambda e: self.complaints.append(str(e)))
