@@ -30,7 +30,7 @@ CORE, THEORY = "bilevel_core/", "book/bilevel_book/theory/"
 NAMES = ("directions.py", "implicit.py", "runner.py", "checkpoint.py", "solvers/base.py", "solvers/fmbo.py",
          "solvers/fdehbo.py", "solvers/soba.py", "solvers/alternating.py")  # fmt: skip
 LEAST_KILLED = 0.95
-CPU_SECONDS_A_MUTANT, WALL_SECONDS_A_MUTANT = 120, 600  # the tests of unchanged code take a quarter of it
+CPU_SECONDS_A_MUTANT, WALL_SECONDS_A_MUTANT = 300, 1200  # the tests of unchanged code take a quarter of it
 NO_TESTS = 5  # the exit code of pytest where it finds none
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
