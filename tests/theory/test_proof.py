@@ -284,7 +284,10 @@ def test_each_condition_on_w_is_the_active_one_somewhere(condition):
     change = big[condition]
     k = ProblemConstants(**(small | {name: v for name, v in change.items() if name in small}))
     c = dataclasses.replace(ProofConstants(*[1e-3] * 10), **{n: v for n, v in change.items() if n not in small})
-    found = conditions(k, with_offset(k, c))
+    c = with_offset(k, c)
+    s, found = c.sizes(0), conditions(k, c)
+    largest = 4 * s.alpha * k.L_Phi, 2 * s.beta * k.L, 2 * s.lam * k.L, max(s.eta_x, s.eta_y, s.eta_v)
+    assert tuple(found.values()) == pytest.approx((2 / c.w, *largest))
     assert found[condition] == max(found.values()) == pytest.approx(1)
 
 
