@@ -321,12 +321,12 @@ def test_sums_of_the_steps(w, T):
 def test_bound_is_the_formula_of_the_theorem(delta):
     k, T = ProblemConstants(), 50
     c = theorem(k)
-    start = start_value(k, c, 1.0, 2.0, 3.0, Noise(4, 1, 5))
-    by_hand = 1 + 2 * c.a_y + 3 * c.a_v + c.w ** (1 / 3) * (4 * c.p_x + c.p_y + 5 * c.p_v)
+    start = start_value(k, c, 1.0, 2.0, 3.0, Noise(4, 7, 5))
+    by_hand = 1 + 2 * c.a_y + 3 * c.a_v + c.w ** (1 / 3) * (4 * c.p_x + 7 * c.p_y + 5 * c.p_v)
     assert start == pytest.approx(by_hand)
-    noise = 2 * (4 * c.p_x * c.c_x**2 + c.p_y * c.c_y**2 + 5 * c.p_v * c.c_v**2)
+    noise = 2 * (4 * c.p_x * c.c_x**2 + 7 * c.p_y * c.c_y**2 + 5 * c.p_v * c.c_v**2)
     travel, floor = 2 * (c.w + T) ** (1 / 3) / T, 6 * (k.theta * delta) ** 2
-    found = bound(k, c, T, start, Noise(4, 1, 5), delta)
+    found = bound(k, c, T, start, Noise(4, 7, 5), delta)
     assert found == pytest.approx(travel * (start + noise * log1p(T / (c.w - 1))) + floor)
 
 
