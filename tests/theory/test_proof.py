@@ -320,7 +320,7 @@ def test_sums_of_the_steps(w, T):
 @pytest.mark.parametrize("delta", [0.0, 1.0])
 def test_bound_is_the_formula_of_the_theorem(delta):
     k, T = ProblemConstants(), 50
-    c = dataclasses.replace(theorem(k), w=3.0)
+    c = ProofConstants(1, 2, 0.3, 0.4, 0.5, 1, 1, 0.6, 0.7, 0.8, w=3.0)
     start = start_value(k, c, 1.0, 2.0, 3.0, Noise(4, 7, 5))
     by_hand = 1 + 2 * c.a_y + 3 * c.a_v + c.w ** (1 / 3) * (4 * c.p_x + 7 * c.p_y + 5 * c.p_v)
     assert start == pytest.approx(by_hand)
