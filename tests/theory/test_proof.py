@@ -284,7 +284,10 @@ def test_each_condition_on_w_is_the_active_one_somewhere(condition):
     change = big[condition]
     k = ProblemConstants(**(small | {name: v for name, v in change.items() if name in small}))
     c = dataclasses.replace(ProofConstants(*[1e-3] * 10), **{n: v for n, v in change.items() if n not in small})
-    found = conditions(k, with_offset(k, c))
+    c = with_offset(k, c)
+    s, found = c.sizes(0), conditions(k, c)
+    largest = 4 * s.alpha * k.L_Phi, 2 * s.beta * k.L, 2 * s.lam * k.L, max(s.eta_x, s.eta_y, s.eta_v)
+    assert tuple(found.values()) == pytest.approx((2 / c.w, *largest))
     assert found[condition] == max(found.values()) == pytest.approx(1)
 
 
@@ -317,13 +320,13 @@ def test_sums_of_the_steps(w, T):
 @pytest.mark.parametrize("delta", [0.0, 1.0])
 def test_bound_is_the_formula_of_the_theorem(delta):
     k, T = ProblemConstants(), 50
-    c = theorem(k)
-    start = start_value(k, c, 1.0, 2.0, 3.0, Noise(4, 1, 5))
-    by_hand = 1 + 2 * c.a_y + 3 * c.a_v + c.w ** (1 / 3) * (4 * c.p_x + c.p_y + 5 * c.p_v)
+    c = ProofConstants(1, 2, 0.3, 0.4, 0.5, 1, 1, 0.6, 0.7, 0.8, w=3.0)
+    start = start_value(k, c, 1.0, 2.0, 3.0, Noise(4, 7, 5))
+    by_hand = 1 + 2 * c.a_y + 3 * c.a_v + c.w ** (1 / 3) * (4 * c.p_x + 7 * c.p_y + 5 * c.p_v)
     assert start == pytest.approx(by_hand)
-    noise = 2 * (4 * c.p_x * c.c_x**2 + c.p_y * c.c_y**2 + 5 * c.p_v * c.c_v**2)
+    noise = 2 * (4 * c.p_x * c.c_x**2 + 7 * c.p_y * c.c_y**2 + 5 * c.p_v * c.c_v**2)
     travel, floor = 2 * (c.w + T) ** (1 / 3) / T, 6 * (k.theta * delta) ** 2
-    found = bound(k, c, T, start, Noise(4, 1, 5), delta)
+    found = bound(k, c, T, start, Noise(4, 7, 5), delta)
     assert found == pytest.approx(travel * (start + noise * log1p(T / (c.w - 1))) + floor)
 
 

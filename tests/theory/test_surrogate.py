@@ -42,8 +42,8 @@ def test_at_a_peak_of_the_second_derivative_half_of_every_bound_on_differences_i
         (used, statements.jacobian_difference(problem, at, delta)),
         (used / 2, statements.hessian_difference_as_printed(problem, at, delta)),
         (used / 2, statements.jacobian_difference_as_printed(problem, at, delta)),
-        (used, facts(problem, at, at, delta, delta)["thm-shift"]),
-        (used, facts(problem, at, at, delta, delta)["thm-bias"]),
+        (used, facts(problem, at, at, delta, delta)["shift of v*"]),
+        (used, facts(problem, at, at, delta, delta)["bias of F"]),
         (1.0, statements.hessian_difference_smooth(problem, at, delta / 100)),
         (1.0, statements.jacobian_difference_smooth(problem, at, delta / 100)),
     ):

@@ -194,9 +194,9 @@ def accounts(k: Any, c: ProofConstants, s: Sizes) -> Row:
 class Noise(NamedTuple):
     """The variances sigma_x^2, sigma_y^2, sigma_v^2 of the three sampled directions."""
 
-    x: float = 1.0
-    y: float = 1.0
-    v: float = 1.0
+    x: float
+    y: float
+    v: float
 
 
 def start_value(k: Any, c: ProofConstants, gap: float, y2: float, v2: float, noise: Noise) -> float:

@@ -34,25 +34,25 @@ def facts(problem: LogCoshFamily, at: Point, other: Point, delta: float, longer:
         return problem.directions(z.x, z.y, problem.v_star(z.x, z.y, delta), delta).x.mean(0)
 
     return {
-        "thm-ball": Check(here.norm().item(), k.r_v),
-        "thm-v-moves": Check(distance(here, there), k.L_v * apart),
-        "thm-v-drifts": Check(distance(here, problem.v_star(at.x, at.y, longer)), k.L_gyy * drift / k.mu),
-        "thm-y-moves": Check(distance(y_star, far_y_star), k.L_y * distance(at.x, other.x)),
-        "thm-monotone": Check(k.mu * of_v, (d.v - turned.v).mean(0).norm().item()),
-        "thm-v-in-z": Check(rms(d.v, moved.v), k.M_v * apart),
-        "thm-v-in-v": Check(rms(d.v, turned.v), k.L * of_v),
-        "thm-x-in-z": Check(rms(d.x, moved.x), k.M_x * apart),
-        "thm-x-in-v": Check(rms(d.x, turned.x), math.sqrt(k.C_gxy) * of_v),
-        "thm-drift-v": Check((d.v - wider.v).mean(0).norm().item(), k.L_gyy * drift),
-        "thm-drift-x": Check((d.x - wider.x).mean(0).norm().item(), k.L_gxy * drift),
-        "thm-sigma-v": Check(math.sqrt(variance(d.v)), math.sqrt(sigma.f_y) + k.r_v * math.sqrt(segment.g_yy)),
-        "thm-sigma-x": Check(math.sqrt(variance(d.x)), math.sqrt(sigma.f_x) + k.r_v * math.sqrt(segment.g_xy)),
-        "thm-settled": Check(distance(settled(at), settled(other)), k.Lam * apart),
-        "thm-smooth": Check(
+        "size of v*": Check(here.norm().item(), k.r_v),
+        "v* in z": Check(distance(here, there), k.L_v * apart),
+        "v* in delta": Check(distance(here, problem.v_star(at.x, at.y, longer)), k.L_gyy * drift / k.mu),
+        "y* in x": Check(distance(y_star, far_y_star), k.L_y * distance(at.x, other.x)),
+        "G in v, from below": Check(k.mu * of_v, (d.v - turned.v).mean(0).norm().item()),
+        "d_v in z": Check(rms(d.v, moved.v), k.M_v * apart),
+        "d_v in v": Check(rms(d.v, turned.v), k.L * of_v),
+        "d_x in z": Check(rms(d.x, moved.x), k.M_x * apart),
+        "d_x in v": Check(rms(d.x, turned.x), math.sqrt(k.C_gxy) * of_v),
+        "G in delta": Check((d.v - wider.v).mean(0).norm().item(), k.L_gyy * drift),
+        "F in delta": Check((d.x - wider.x).mean(0).norm().item(), k.L_gxy * drift),
+        "noise of d_v": Check(math.sqrt(variance(d.v)), math.sqrt(sigma.f_y) + k.r_v * math.sqrt(segment.g_yy)),
+        "noise of d_x": Check(math.sqrt(variance(d.x)), math.sqrt(sigma.f_x) + k.r_v * math.sqrt(segment.g_xy)),
+        "F at v*, in z": Check(distance(settled(at), settled(other)), k.Lam * apart),
+        "slope of Phi in x": Check(
             distance(problem.hypergradient(at.x), problem.hypergradient(other.x)), k.L_Phi * distance(at.x, other.x)
         ),
-        "thm-shift": Check(distance(here, exact), k.L_gyy * k.r_v**2 * delta / (2 * k.mu)),
-        "thm-bias": Check(distance(settled(at, delta), settled(at)), k.theta * delta),
+        "shift of v*": Check(distance(here, exact), k.L_gyy * k.r_v**2 * delta / (2 * k.mu)),
+        "bias of F": Check(distance(settled(at, delta), settled(at)), k.theta * delta),
     }
 
 
