@@ -69,7 +69,6 @@ reproduce: $(SETUP)
 bench: $(SETUP)
 	$(RUN) benchmarks/bench.py
 	$(RUN) benchmarks/scaling.py
-	$(RUN) benchmarks/memory.py
 	$(RUN) benchmarks/which_tool.py
 	$(RUN) benchmarks/attention.py
 

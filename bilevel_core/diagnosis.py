@@ -51,7 +51,8 @@ def diagnose(result: "Result") -> Iterator[str]:
 
 def _nonfinite_loss(result: "Result") -> str:
     """Which loss is not finite on the draw that ended a run, at x and y of the size that they had before; or ""."""
-    state, problem, (distance, norm_y, _) = result.state, result.problem, result.norms[-2]
+    state, problem, norms = result.state, result.problem, result.norms
+    distance, norm_y, _ = next((row for row in reversed(norms) if row != norms[-1]), norms[0])  # of an earlier state
     is_far = (state.x - result.start.x).norm() > JUMP_FACTOR * (1 + distance)
     if is_far or state.y.norm() > JUMP_FACTOR * (1 + norm_y):
         return ""

@@ -19,17 +19,16 @@ import sys
 import webbrowser
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
 from bilevel_book import address
-from bilevel_book.sliders import LIVE
+from bilevel_book.widgets.stored import settle
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
+from workshop.widgets import photograph
 
-WIDGET = "application/vnd.jupyter.widget"
 # Lab writes these on opening a notebook: stored as Lab writes them, opening changes nothing.
 AS_LAB_WRITES = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -77,31 +76,23 @@ def cover() -> None:
 
 def notebooks(*names: str) -> None:
     """Execute chapters in fresh kernels and store their outputs; an unchanged chapter gives an unchanged file."""
-    os.environ.pop(LIVE, None)  # or, called from a terminal of Lab, it would store sliders without frames
+    os.environ.pop("JPY_SESSION_NAME", None)  # or, called from a terminal of Lab, it would store sliders without frames
     for path in chapters(*names):
         notebook = nbformat.read(path, as_version=4)
         dress(notebook)
         execute(notebook, path.name)
         clean(notebook)
+        photograph(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
 
 def clean(notebook: nbformat.NotebookNode) -> None:
-    """Drop what changes from run to run; of a widget that needs a kernel, keep the picture that it shows."""
-    models = notebook.metadata.get("widgets", {}).get(f"{WIDGET}-state+json", {}).get("state", {})
-    notebook.metadata = nbformat.from_dict(AS_LAB_WRITES)
+    """Drop what changes from run to run and what only a running kernel can use."""
+    kept = settle(notebook)
+    notebook.metadata = nbformat.from_dict(AS_LAB_WRITES | kept)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata.pop("execution", None)
-            cell.outputs = [shown for output in cell.outputs for shown in pictures(output, models)]
-
-
-def pictures(output: nbformat.NotebookNode, models: dict[str, Any]) -> list[nbformat.NotebookNode]:
-    """An output as it is, or what is drawn inside it if it is made by `ipywidgets.interact`."""
-    if not (view := output.get("data", {}).get(f"{WIDGET}-view+json")):
-        return [output]
-    children = [models[name.removeprefix("IPY_MODEL_")] for name in models[view["model_id"]]["state"]["children"]]
-    return [shown for child in children for shown in child["state"].get("outputs", [])]
 
 
 def dress(notebook: nbformat.NotebookNode) -> None:
@@ -138,7 +129,7 @@ def unchanged(paths: list[Path]) -> list[Path]:
 
 
 def lab(*options: str) -> None:
-    """JupyterLab on the chapters. Signed, their stored sliders move at once; `LIVE`, executed ones ask their kernel."""
+    """JupyterLab on the chapters. Signed, their stored widgets are there at once."""
     notary, ours = NotebookNotary(), unchanged(chapters())  # Lab runs no stored script without a signature
     for path in ours:
         notary.sign(nbformat.read(path, as_version=4))
@@ -158,7 +149,7 @@ def lab(*options: str) -> None:
     command = [str(Path(sys.executable).with_name("jupyter-lab")), *more, *options]
     os.chdir(ROOT)
     settings = os.pathsep.join([str(ROOT / "book" / "_lab"), os.environ.get("JUPYTER_CONFIG_PATH", "")])
-    os.execve(command[0], command, os.environ | {LIVE: "1", "JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
+    os.execve(command[0], command, os.environ | {"JUPYTER_CONFIG_PATH": settings.rstrip(os.pathsep)})
 
 
 if __name__ == "__main__":

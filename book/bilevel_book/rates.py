@@ -101,6 +101,7 @@ class AveragedState(State):
 class Averaged(Solver[AveragedState]):
     """One of the methods on a stack; a row of its history has A(t) for each copy, and how many v are at their ball."""
 
+    state_type = AveragedState
     method: str = "FdeHBO"
     frozen: float | None = None
     delta: Rate = option(0.1, STEP, "of the differences of FdeHBO")

@@ -1,46 +1,33 @@
-"""Sliders with one behaviour in three homes: on the page, in a notebook at rest, and in a notebook that runs.
+"""Sliders over pictures, for what only Python can compute: the second kind of widget, with stored frames.
 
     explore(draw, alt=words, title=message, delta=between([0.1, 1.0], "δ, the step"), t=choice(range(9), "t, the time"))
 
-`draw(delta=..., t=...)` returns a matplotlib figure, and the other two what is said about it. What a cell shows is one
-piece of HTML that needs no kernel, no network and no library: it holds a frame for every place of the sliders. In
-JupyterLab as `make lab` starts it (`LIVE`), no frames are drawn: the kernel draws the picture asked for, over finer
-values, and the frames that the notebook's file holds for the same cell stay in its output, for the day it is opened
-without a kernel. No widget is ever stored.
+`draw(delta=..., t=...)` returns a matplotlib figure, and the other two what is said about it. Where a notebook is
+executed for nobody, as by `make notebooks`, a frame is drawn for every place of the sliders and stored. Where a reader
+looks, the kernel draws the place that is asked for, over finer values.
 """
 
 import base64
-import hashlib
-import html
 import io
 import itertools
-import json
-import os
-import re
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 import numpy as np
+import traitlets
 from IPython.core.getipython import get_ipython
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageFilter
 
 from bilevel_book.progress import notebook_file
+from bilevel_book.widgets.base import Live
 
-LIVE = "BILEVEL_BOOK_LIVE"  # set where a slider can reach its kernel, see book/tools.py
-TARGET = "bilevel_book.sliders"
 DPI, COLOURS = 130, 96  # a palette keeps a page of frames light
-ASLEEP = "A still picture until its script runs: in JupyterLab say Trust Notebook, or run this cell."
-ENCODING = "data:image/png;base64,"
 AROUND = 3  # pixels
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_met: dict[str, "Explore"] = {}  # the sliders that a page may ask for pictures, by its key
-ALIKE = 5e-5  # share of pixels in which two drawings of one picture may differ, on two machines
 
 
 @dataclass(frozen=True)
@@ -93,10 +80,15 @@ def _uneven(places: Any) -> float:
     return float(steps.max() / steps.min())
 
 
-class Explore:
+class Explore(Live):
     """A picture with one or two sliders, each named like an argument of `draw`, of `alt`, which describes it to those
     who do not see it, and of `title`. A place is a tuple of positions, one for each slider, among its live values.
     """
+
+    name = "frames"
+    known_as = traitlets.Unicode().tag(sync=True)  # in addresses
+    asked = traitlets.List().tag(sync=True)
+    answer = traitlets.Dict().tag(sync=True)
 
     def __init__(
         self, draw: Callable[..., Figure], alt: Callable[..., str], title: Callable[..., str], **sliders: Slider
@@ -106,16 +98,30 @@ class Explore:
                 "explore takes one or two sliders, each made by choice or between;"
                 f" got {', '.join(f'{name}={value!r}' for name, value in sliders.items()) or 'none'}"
             )
-        self.draw, self.alt, self.title = _keep(draw, alt, title)
+        self.draw, self.describe, self.entitle = _keep(draw, alt, title)
         self.sliders = sliders
         self.first = tuple(slider.first * slider.every for slider in sliders.values())
         self.places = list(itertools.product(*(range(0, len(s.values), s.every) for s in sliders.values())))
+        super().__init__()
+        self.known_as, self.alt = "-".join(sliders), self.describe(**self.values(self.first))
+        self.add_traits(**{name: traitlets.Int().tag(sync=True) for name in sliders})
+        self.dials = [
+            {"name": name, "label": slider.label, "shown": True, "whole": True, "min": 0, "max": len(slider.values) - 1}
+            | {"step": slider.every, "start": start, "labels": [_label(value) for value in slider.values]}
+            for (name, slider), start in zip(sliders.items(), self.first, strict=True)
+        ]
+        for name, start in zip(sliders, self.first, strict=True):
+            setattr(self, name, start)
+        self.observe(self._answer, "asked")
+
+    def make(self) -> dict[str, Any]:
+        """Every frame, if nobody looks; else the first one alone."""
+        if notebook_file():
+            return {"start": _png(self.picture(self.first)), "title": self.entitle(**self.values(self.first))}
+        return self.frames()
 
     def values(self, at: Sequence[int]) -> dict[str, Any]:
         return {name: slider.values[i] for (name, slider), i in zip(self.sliders.items(), at, strict=True)}
-
-    def words(self, at: Sequence[int]) -> dict[str, str]:
-        return {"alt": self.alt(**self.values(at)), "title": self.title(**self.values(at))}
 
     def picture(self, at: Sequence[int]) -> Image.Image:
         # Straight from the canvas: to write a PNG and read it again would take as long as to draw it.
@@ -125,9 +131,14 @@ class Explore:
         canvas.draw()
         return Image.frombuffer("RGBA", canvas.get_width_height(), canvas.buffer_rgba()).convert("RGB")
 
-    def live(self, at: Sequence[int]) -> dict[str, str]:
-        """What the kernel answers when a slider moves."""
-        return {"src": _png(self.picture(at), compress_level=1)} | self.words(at)
+    def _answer(self, change: Any) -> None:
+        """What the kernel says when it is asked for a place; the reader's own cell may fail at any value."""
+        at = change["new"]
+        try:
+            words = {"alt": self.describe(**self.values(at)), "title": self.entitle(**self.values(at))}
+            self.answer = {"at": at, "src": _png(self.picture(at), compress_level=1)} | words
+        except Exception as problem:
+            self.answer = {"at": at, "problem": f"{type(problem).__name__}: {problem}"}
 
     def frames(self) -> dict[str, Any]:
         """Every frame: the one at the start whole, the others where they differ from it, and see-through elsewhere."""
@@ -136,72 +147,18 @@ class Explore:
         reduced = {at: p.quantize(palette=palette, dither=Image.Dither.NONE) for at, p in pictures.items()}
         start = reduced[self.first]
         return {
-            "labels": [[_label(value) for value in slider.frames] for slider in self.sliders.values()],
-            "first": [slider.first for slider in self.sliders.values()],
-            "alts": [self.alt(**self.values(at)) for at in self.places],
-            "titles": [self.title(**self.values(at)) for at in self.places],
+            "alts": [self.describe(**self.values(at)) for at in self.places],
+            "titles": [self.entitle(**self.values(at)) for at in self.places],
+            "title": self.entitle(**self.values(self.first)),
             "start": _png(start, optimize=True),
             "frames": [_png(_difference(start, p), transparency=COLOURS, optimize=True) for p in reduced.values()],
         }
 
-    def page(self, stored: dict[str, Any] | None, key: str = "", cell: str = "") -> str:
-        """The HTML: with stored frames, or with a key by which the kernel knows this slider, or with both."""
-        start = stored["start"] if stored else _png(self.picture(self.first), optimize=True)
-        controls = "".join(
-            f'<div><label><span>{html.escape(slider.label)}</span><input type="range" disabled min="0" step="1" '
-            f'max="{len(slider.frames) - 1}" value="{slider.first}">'
-            f'<output style="min-width: {max(len(_label(value)) for value in slider.values)}ch">'  # or it would jump
-            f"{html.escape(_label(slider.frames[slider.first]))}</output></label>"
-            f'<button type="button" disabled aria-label="Play {html.escape(slider.label)}">▶</button></div>'
-            for slider in self.sliders.values()
-        )
-        data = json.dumps({name: part for name, part in (stored or {}).items() if name != "start"})
-        data = data.replace("<", "\\u003c")  # must not end the script element early
-        words = {name: html.escape(text) for name, text in self.words(self.first).items()}
-        longest = html.escape(max(stored["titles"], key=len)) if stored else words["title"]
-        return (
-            f'<figure class="explore" data-live="{key}" data-cell="{cell}">\n'
-            f"<style>{_beside('sliders.css')}</style>\n"
-            f'<div class="explore-controls">{controls}</div>\n'
-            f'<figcaption data-longest="{longest}"><span>{words["title"]}</span></figcaption>\n'
-            f'<img alt="{words["alt"]}" src="{start}">\n'
-            f'<p class="explore-note" role="status">{ASLEEP}</p>\n'
-            f'<script type="application/json">{data}</script>\n'
-            f"<script>{_beside('sliders.js')}</script>\n</figure>"
-        )
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        shell = get_ipython()
-        source = shell.history_manager.input_hist_raw[-1] if shell and shell.history_manager else ""
-        cell = hashlib.sha256(source.strip().encode()).hexdigest()[:16]
-        stored, key = self._kept(cell), ""
-        if os.environ.get(LIVE) and shell is not None:
-            key = uuid.uuid4().hex
-            _met[key] = self
-            shell.kernel.comm_manager.register_target(TARGET, _opened)
-        else:
-            stored = stored or self.frames()
-        return {"text/html": self.page(stored, key, cell), "text/plain": f"explore({', '.join(self.sliders)})"}
-
-    def _kept(self, cell: str) -> dict[str, Any] | None:
-        """The frames that the notebook's file holds for this cell, if its code and its first picture are the same."""
-        for output in _stored_outputs():
-            if f'data-cell="{cell}"' in output and (data := re.search(r'json">(\{.+\})</script>', output)):
-                start = re.findall(r'<img [^>]*src="([^"]+)"', output)[0]
-                if _alike(self.picture(self.first), start):
-                    return {"start": start} | json.loads(data[1])
-        return None
+    def __repr__(self) -> str:
+        return f"explore({', '.join(self.sliders)})"
 
 
 explore = Explore  # as a chapter calls it
-
-
-def _stored_outputs() -> Iterable[str]:
-    """The HTML outputs in the file of the running notebook, where its front end tells which file that is."""
-    if (name := notebook_file()) and (path := Path.cwd() / Path(name).name).is_file():
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            for output in cell.get("outputs", []):
-                yield "".join(output.get("data", {}).get("text/html", ""))
 
 
 def _keep(*parts: Any) -> list[Any]:
@@ -219,23 +176,6 @@ def _keep(*parts: Any) -> list[Any]:
 
     ours.update({name: keep(value) for name, value in ours.items()})
     return [keep(part) for part in parts]
-
-
-def _opened(comm: Any, message: dict[str, Any]) -> None:
-    slider = _met.get(message["content"]["data"]["key"])
-    if slider is None:  # the slider of a kernel that is no more
-        comm.close()
-        return
-
-    def answer(message: dict[str, Any]) -> None:
-        try:
-            comm.send(slider.live(message["content"]["data"]["at"]))
-        except Exception as problem:  # the reader's own cell may fail at any value: say so beside the picture
-            comm.send({"problem": f"{type(problem).__name__}: {problem}"})
-
-    comm.on_msg(answer)
-    labels = [[_label(value) for value in one.values] for one in slider.sliders.values()]
-    comm.send({"labels": labels, "first": slider.first})
 
 
 def _palette(some: list[Image.Image]) -> Image.Image:
@@ -263,22 +203,10 @@ def _difference(start: Image.Image, picture: Image.Image) -> Image.Image:
     return result
 
 
-def _alike(picture: Image.Image, stored: str) -> bool:
-    before = Image.open(io.BytesIO(base64.b64decode(stored.removeprefix(ENCODING))))
-    if before.size != picture.size:
-        return False
-    now = picture.quantize(palette=before, dither=Image.Dither.NONE)
-    return float(np.mean(np.asarray(now) != np.asarray(before))) <= ALIKE
-
-
 def _png(picture: Image.Image, **options: Any) -> str:
     file = io.BytesIO()
     picture.save(file, "PNG", **options)
-    return ENCODING + base64.b64encode(file.getvalue()).decode()
-
-
-def _beside(name: str) -> str:
-    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def _label(value: Any) -> str:

@@ -16,16 +16,16 @@ HTML = ROOT / "_build" / "html"
 TARGET = HTML / "pdf"
 FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
 
-THEOREM = "13_the_theorem"
-# Of that chapter a paper keeps these sections, and says what it is; everything else goes.
-AS_PAPER = """() => {
-  const headings = {"what-it-says": "Abstract", "assumptions": "", "the-theorem-and-its-corollaries": "",
-                    "the-proof": "", "further-reading": "References"};
-  const page = document.querySelector("section#the-theorem");
-  for (const part of [...page.children]) {
-    if (part.tagName === "H1") part.textContent = "The rate of FdeHBO and FMBO, with a complete proof";
-    else if (!(part.id in headings)) part.remove();
-    else if (headings[part.id]) part.querySelector("h2").textContent = headings[part.id];
+THEOREM, TITLE = "13_the_theorem", "The rate of FdeHBO and FMBO, with a complete proof"
+# Of that chapter a paper has these sections, under the theme's heading for print, and no list of contents.
+AS_PAPER = """title => {
+  const names = {"what-it-says": "Abstract", "assumptions": "", "the-theorem-and-its-corollaries": "",
+                 "the-proof": "", "further-reading": "References"};
+  document.querySelector("#jb-print-docs-body h1").textContent = title;
+  document.querySelector("#print-main-content").remove();
+  for (const part of [...document.querySelector("section#the-theorem").children]) {
+    if (!(part.id in names)) part.remove();
+    else if (names[part.id]) part.querySelector("h2").textContent = names[part.id];
   }
 }"""
 
@@ -56,11 +56,11 @@ def in_order() -> Iterable[Path]:
         yield HTML / link.removeprefix(address.pages())
 
 
-def printed(tab: Page, page: Path, end: str = "", change: str = "() => {}") -> Path:
+def printed(tab: Page, page: Path, end: str = "", change: str = "() => 0") -> Path:
     """Its file, made when every formula is set and changed; what is folded for a reader's sake opens by itself."""
     tab.goto(page.as_uri())
     tab.evaluate("window.MathJax?.startup?.promise.then(() => true)")
-    tab.evaluate(change)
+    tab.evaluate(change, TITLE)
     parts = [*page.relative_to(HTML).with_suffix("").parts[1:], *filter(None, [end])]
     path = TARGET / ("-".join(parts) + ".pdf")  # api-running, 01_what...
     tab.pdf(

@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from traitlets.config import Config
 
+from bilevel_book.widgets.stored import VIEW, element, live
 from workshop import ROOT, chapters
 from workshop.plain import numbers, plain
 
@@ -48,6 +49,10 @@ def slides(target: Path = TARGET) -> None:
 
 def as_slides(notebook: NotebookNode, chapter: int) -> NotebookNode:
     """A section is a column of slides: one for each cell that shows anything, with its text as notes."""
+    for data, traits in live(notebook):
+        del data[VIEW]  # nbconvert would fetch its player from the network
+        data["text/html"] = element(traits, "")
+    notebook.metadata.pop("widgets", None)
     number = numbers(chapter, [cell.source for cell in notebook.cells if cell.cell_type == "markdown"])
     result: list[NotebookNode] = []
     skipping = False

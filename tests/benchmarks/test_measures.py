@@ -6,10 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-import memory
 import peers
 import scaling
-from bilevel_core.directions import finite_difference
 from bilevel_core.problems import Quadratic
 
 
@@ -19,15 +17,6 @@ def test_hypertorch_stand_in_gives_the_hypergradient():
     x = problem.x0
     found = peers.hypertorch_cg(problem, x, problem.y_star(x), problem.full(), 1e-12, 0)
     torch.testing.assert_close(found, problem.hypergradient(x), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.slow
-def test_recomputed_layers_give_the_same_directions():
-    kept, again = (memory.Towers(20 * 6**2, depth=20, batch_size=3, recompute=recompute) for recompute in (False, True))
-    x, y = kept.start(torch.Generator().manual_seed(0))
-    v, samples = torch.ones_like(y), kept.sample(torch.Generator())
-    for one, other in zip(*(finite_difference(p, x, y, v, samples, 0.01) for p in (kept, again)), strict=True):
-        torch.testing.assert_close(other, one, rtol=1e-5, atol=1e-6)
 
 
 def test_slope_is_the_exponent_of_the_larger_half():

@@ -8,7 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from bilevel_book import address, quiz
+from bilevel_book import address, quiz, widgets
+from bilevel_book.widgets.base import module
+from bilevel_book.widgets.stored import VIEW, live
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
@@ -31,7 +33,16 @@ def test_chapter_is_stored_from_one_clean_run(path):
     cells = cells_of(path, "code")
     assert [c.execution_count for c in cells] == list(range(1, len(cells) + 1))
     assert not any(o.output_type == "error" or o.get("name") == "stderr" for c in cells for o in c.outputs)
-    assert set(json.loads(path.read_text())["metadata"]) == {"kernelspec", "language_info"}
+    notebook = json.loads(path.read_text())
+    kept = {"widgets"} if list(live(notebook)) else set()
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"} | kept
+
+
+@every_chapter
+def test_stored_widgets_are_those_of_the_code(path):
+    for _, traits in live(json.loads(path.read_text())):
+        name = traits["_anywidget_id"].rpartition(".")[2]
+        assert traits["_esm"] == module(vars(widgets)[name].name), f"make notebooks: {name} has changed"
 
 
 @every_chapter
@@ -41,7 +52,7 @@ def test_chapter_marks_numbers_that_must_agree_and_describes_pictures(path):
     assert len(strict) >= 3
     assert all(c.outputs for c in strict)
     for cell in cells:
-        if any("image/png" in o.get("data", {}) for o in cell.outputs):
+        if any("image/png" in o.get("data", {}) and VIEW not in o.data for o in cell.outputs):  # a widget has its own
             assert len(cell.metadata["mystnb"]["image"]["alt"]) > 60
             assert cell.metadata["mystnb"]["figure"]["caption"]
 

@@ -24,6 +24,7 @@ def test_a_page_on_a_desktop_and_on_a_phone_by_day_and_by_night(window, name):
         visit.without_formulas()
         if name in ("book/index.html", *CHAPTERS):
             every_slider_changes_its_picture(page)
+            every_widget_plays(page)
         assert (visit.requests, visit.complaints) == ([], [])
         assert barriers(page, "document" if name in WHOLE else ARTICLE) == []
         if name in WHOLE:
@@ -81,7 +82,7 @@ WATCH = """(slider, j) => {
 
 def every_slider_changes_its_picture(page):
     figures = page.locator("figure.explore")
-    assert figures.count() >= 1
+    assert figures.count() + page.locator("[data-widget]").count() >= 1
     for i in range(figures.count()):
         awake(figures.nth(i))
         sliders, titles = figures.nth(i).locator("input"), set()
@@ -102,3 +103,15 @@ def every_slider_changes_its_picture(page):
             assert [len(each) for each in words] == [last + 1] * 2
             assert slider.get_attribute("aria-valuetext") == seen[-1][2]
         assert len(titles) > 1  # what there is to see may be the same at two places, not at all
+
+
+def every_widget_plays(page):
+    """What their dials do is tried in test_widgets.py."""
+    places, figures = page.locator("[data-widget]"), page.locator("[data-widget] figure.live")
+    assert figures.count() == places.count()
+    assert page.locator("[data-widget] > img").count() == 0
+    for figure in figures.all():
+        assert len(figure.locator("figcaption").inner_text()) > 40
+        box = figure.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390

@@ -134,8 +134,8 @@ def test_chapter_outside_the_tree_runs(wheels, tmp_path):
             file.extractall(site)
     empty.mkdir()
     chapter = shutil.copy(ROOT / "chapters" / "15_what_a_step_costs.ipynb", empty)
-    # Before the tree on the path; live, so that no frames are drawn.
-    surroundings = os.environ | {"PYTHONPATH": str(site), "BILEVEL_BOOK_LIVE": "1"}
+    # Before the tree on the path; as if somebody looked, so that no frames are drawn.
+    surroundings = os.environ | {"PYTHONPATH": str(site), "JPY_SESSION_NAME": "a test"}
     command = [sys.executable, "-c", ALONE, chapter]
     done = subprocess.run(command, cwd=empty, env=surroundings, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -2,26 +2,26 @@
 
 import pytest
 
-from pages.visit import CHAPTERS, LIGHT, Visit, awake
+from pages.visit import CHAPTERS, LIGHT, Visit
 
 pytestmark = pytest.mark.browser
 
 
-def test_play_button_walks_to_the_end_and_stops(window):
+def test_play_button_shows_all_places_and_comes_back(window):
     with Visit(window) as visit:
         page = visit.open(LIGHT)
-        figure = page.locator("figure.explore").first
-        awake(figure)
-        slider, button = figure.locator("input"), figure.locator("button")
-        assert button.get_attribute("aria-label") == f"Play {figure.locator('label span').inner_text()}"
-        slider.focus()
-        page.keyboard.press("End")
-        page.keyboard.press("ArrowLeft")
-        page.keyboard.press("ArrowLeft")
+        figure = page.locator("figure.live").first
+        figure.scroll_into_view_if_needed()
+        before, label = figure.locator("figcaption").inner_text(), figure.locator(".live-dial span").inner_text()
+        button = figure.get_by_role("button").first
+        assert button.inner_text() == f"▶ {label.partition(',')[0]}"
         button.click()
-        assert button.inner_text() == "⏸"
-        page.wait_for_function("document.querySelector('figure.explore button').textContent === '▶'")
-        assert slider.input_value() == slider.get_attribute("max")
+        page.wait_for_function(
+            "before => document.querySelector('figure.live figcaption').innerText !== before", arg=before
+        )
+        assert button.inner_text().startswith("⏸")
+        page.wait_for_function("document.querySelector('figure.live button').textContent.startsWith('▶')")
+        assert figure.locator("figcaption").inner_text() == before  # where it stood
 
 
 def test_solutions_and_folds_open(window):

@@ -250,6 +250,18 @@ def test_constants_of_the_theorem_cannot_be_halved_and_doubled(name):
     assert fails
 
 
+@pytest.mark.parametrize("C", [1e-4, 7.0])  # iota = 1/3, and less
+def test_constants_are_those_that_the_proof_inserts(C):
+    k = ProblemConstants(mu=2.0, L=3.0, C_gxy=C, L_fx=0.7, L_fy=1.3, L_gxy=0.4, L_gyy=0.6, C_fy=1.9)
+    c, iota = theorem(k), min(1 / 3, 2 / (8 * 3 * k.L_y))
+    assert (c.a_y * c.c_beta * k.mu, c.c_beta * k.mu) == pytest.approx((8 * k.Lam**2, 8 * k.Lam * k.L_y))
+    assert (c.a_v * c.c_lam * k.mu, c.c_lam * k.mu * iota) == pytest.approx((8 * C, 8 * k.L_y * k.M_v))
+    assert (8 * k.L**2 * c.p_y, 8 * c.c_lam**2 * k.L**4 * c.p_v) == pytest.approx((iota**2, C))
+    assert 512 * (k.Lam * k.L) ** 2 * c.p_x == pytest.approx((iota * k.mu) ** 2)
+    assert (c.p_x * (c.c_x - 1), c.p_y * (c.c_y - 1)) == pytest.approx((2, 14 * k.Lam**2 / k.mu**2))
+    assert c.p_v * (c.c_v - 1) == pytest.approx(14 * k.L_y**2)
+
+
 @pytest.mark.parametrize("t", [0, 1, 5, 1000])
 def test_inverse_step_rises_by_less_than_the_step(t):
     """(1/alpha_t - 1/alpha_{t-1}) / alpha_t <= 1 for w >= 2, the 1 in the three c."""

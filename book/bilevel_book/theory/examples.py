@@ -108,10 +108,10 @@ def change_of_potential(
 class Coin(LogCoshFamily):
     """One x, one y, two samples with factors w_i = 1 + wobble, 1 - wobble, so that much of what happens is noise:
 
-        g_i = w_i [y^2/2 - coupling x y + phi(y) + mixed x phi'(y)],    phi''(y) = min(|y|, reach)
+        g_i = w_i [curvature y^2/2 - coupling x y + phi(y) + mixed x phi'(y)],    phi''(y) = min(|y|, reach)
         f_i = w_i [tilt y + slope x + ridges_f]
 
-    H = 1 + |y| has a kink at 0, where central differences err most: L_gyy = 1. With `mixed`, J has one too (mixed must
+    H has a kink at 0, where central differences err most: L_gyy = 1. With `mixed`, J has one too (mixed must
     be used at x = 0 only).
     """
 
@@ -124,10 +124,11 @@ class Coin(LogCoshFamily):
         reach: float = 0.0,
         wobble: float = 0.0,
         mixed: float = 0.0,
+        curvature: float = 1.0,
     ):
-        self.coupling, self.reach, self.mixed = coupling, reach, mixed
+        self.curvature, self.coupling, self.reach, self.mixed = curvature, coupling, reach, mixed
         self.factors = torch.tensor([[1 + wobble], [1 - wobble]], dtype=torch.float64)
-        one = scalar(1.0, coupling, ridges_f=ridges_f, tilt=tilt)
+        one = scalar(curvature, coupling, ridges_f=ridges_f, tilt=tilt)
         super().__init__(
             one.A.repeat(2, 1, 1),
             one.B.repeat(2, 1, 1),
@@ -164,7 +165,7 @@ class Coin(LogCoshFamily):
         k, size = super()._constants(), self.factors.square().mean().sqrt().item()
         return dataclasses.replace(
             k,
-            L=size * math.hypot(1 + self.reach, self.coupling),
+            L=size * math.hypot(self.curvature + self.reach, self.coupling),
             C_gxy=(size * (self.coupling + self.mixed * self.reach)) ** 2,
             L_gyy=size * (self.reach > 0),
             L_gxy=size * self.mixed,
@@ -190,9 +191,9 @@ def extremes() -> Iterator[tuple[str, LogCoshFamily, Trial]]:
     # The error cancels the slope, so that the variable stays, and the target moves away.
     weak = Coin(coupling=0.01)
     yield tried("y", weak, (0, 1, 0), (50, -1, 0), (1, 0.5 / weak.constants.L, 0.1))
-    for ridge, off in ((Ridge(1e-8, 1e5, 0), (0, 2.5e-6, -1e-4)), (Ridge(1e-3, 1, 1e5), (2.5e-6, 0, -1e-4))):
-        steep = Coin(ridges_f=(ridge,), reach=1e-3)
-        yield tried("v", steep, (0, 0, 1 + 1e-4), off, (0.1, 0.1, 0.5 / steep.constants.L), after=5e-5)
+    for ridge, off in ((Ridge(1e-8, 1e5, 0), (0, 5e-6, -2e-4)), (Ridge(1e-3, 1, 1e5), (5e-6, 0, -2e-4))):
+        steep = Coin(ridges_f=(ridge,), reach=1e-3, curvature=2)
+        yield tried("v", steep, (0, 0, 0.5 + 1e-4), off, (0.1, 0.1, 0.5 / steep.constants.L), after=4e-4)
     # Half of the new error is new noise, half the noise of the move, and both are the same.
     for coupling, off in ((0.01, (0, tiny, 0)), (100, (tiny, 0, 0))):
         yield tried("y error", Coin(coupling, wobble=10), (0, 0, 0), off, (far, far, 1))
