@@ -51,6 +51,8 @@ class Slider:
 def choice(values: Iterable[Any], label: str, start: Any = None, every: int = 1) -> Slider:
     """A slider over given values; frames show each `every`-th."""
     slider = Slider(label, list(values), every, start)
+    if not all(label.partition(", ")):
+        raise ValueError(f'the label of a slider is "symbol, words", got {label!r}')
     if len(slider.frames) < 2:
         raise ValueError(f"the slider {label!r} has {len(slider.frames)} values to stop at; give two or more")
     if start is not None and start not in slider.frames:

@@ -57,11 +57,11 @@ def test_a_slider_holds_one_frame_for_each_place(two):
 
 
 def test_kernel_has_finer_values_than_frames():
-    assert between([0.0, 1.0, 3.0], "a", finer=2).values == [0.0, 0.5, 1.0, 2.0, 3.0]
-    assert between([0.01, 1.0], "δ", finer=2).values == [0.01, 0.1, 1.0]  # even ratios, for the range is wide
-    assert between([0.01, 1.0], "δ", finer=2).frames == [0.01, 1.0]
-    assert between([0.0, 0.1, 1.0, 10.0], "s", finer=2).values == [0.0, 0.05, 0.1, 0.316, 1.0, 3.16, 10.0]
-    assert between([k / 10 for k in range(1, 22)], "a", finer=2).values[1] == 0.15  # wide, but its steps are even
+    assert between([0.0, 1.0, 3.0], "a, one", finer=2).values == [0.0, 0.5, 1.0, 2.0, 3.0]
+    assert between([0.01, 1.0], "δ, the step", finer=2).values == [0.01, 0.1, 1.0]  # even ratios, for the range is wide
+    assert between([0.01, 1.0], "δ, the step", finer=2).frames == [0.01, 1.0]
+    assert between([0.0, 0.1, 1.0, 10.0], "s, one", finer=2).values == [0.0, 0.05, 0.1, 0.316, 1.0, 3.16, 10.0]
+    assert between([k / 10 for k in range(1, 22)], "a, one", finer=2).values[1] == 0.15  # wide, but its steps are even
     slider = choice(range(61), "t, the step", start=20, every=5)
     assert (slider.frames[slider.first], len(slider.frames)) == (20, 13)
 
@@ -78,7 +78,10 @@ def looking(monkeypatch):
 def test_for_a_reader_the_kernel_draws_what_is_asked_for(looking):
     drawn = []
     slider = explore(
-        lambda a: drawn.append(a) or draw(1 / a), describe, message, a=between([-1.0, 1.0], "a", finer=4, start=1.0)
+        lambda a: drawn.append(a) or draw(1 / a),
+        describe,
+        message,
+        a=between([-1.0, 1.0], "a, b", start=1.0),
     )
     assert drawn == [1.0]
     assert {*slider.made} == {"start", "title"}
@@ -95,7 +98,7 @@ def test_slider_keeps_the_names_of_its_notebook(looking):
     exec("def height(a):\n    return a + shift", looking)
     exec("figure = lambda a: draw(height(a))", looking)
     exec("words = lambda a: f'It ends at {height(a)}.'", looking)
-    slider = explore(looking["figure"], looking["words"], message, a=choice([0, 1], "a"))
+    slider = explore(looking["figure"], looking["words"], message, a=choice([0, 1], "a, one"))
     slider.asked = [1]
     before = slider.answer
     looking.update(shift=5, height=None)  # as a later cell might
@@ -109,8 +112,8 @@ def test_slider_keeps_the_names_of_its_notebook(looking):
     ("make", "message"),
     [
         (lambda: explore(draw, describe, message), "one or two sliders, each made by choice or between; got none"),
-        (lambda: choice([1], "a"), "'a' has 1 values to stop at; give two or more"),
-        (lambda: choice([1, 2], "a", start=3), r"starts at 3, which is not among its frames: \[1, 2\]"),
+        (lambda: choice([1], "a, one"), "'a, one' has 1 values to stop at; give two or more"),
+        (lambda: choice([1, 2], "a, one", start=3), r"starts at 3, which is not among its frames: \[1, 2\]"),
     ],
 )
 def test_invalid_sliders_raise(make, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from bilevel_book import address, quiz, widgets
+from bilevel_book import address, quiz, sliders, widgets
 from bilevel_book.widgets.base import module
 from bilevel_book.widgets.stored import VIEW, live
 
@@ -41,8 +41,8 @@ def test_chapter_is_stored_from_one_clean_run(path):
 @every_chapter
 def test_stored_widgets_are_those_of_the_code(path):
     for _, traits in live(json.loads(path.read_text())):
-        name = traits["_anywidget_id"].rpartition(".")[2]
-        assert traits["_esm"] == module(vars(widgets)[name].name), f"make notebooks: {name} has changed"
+        kind = (vars(widgets) | vars(sliders))[traits["_anywidget_id"].rpartition(".")[2]]
+        assert traits["_esm"] == module(kind.name), f"make notebooks: {kind.__name__} has changed"
 
 
 @every_chapter

@@ -498,6 +498,8 @@ class Stage {
     });
     const on_page = this.root.closest("[data-widget]"); // elsewhere a notebook has no address of its own
     if (on_page) this.button("Link", () => this.link(), "The address of this picture, with its settings");
+    const focused = this.root.querySelectorAll("input, button, [tabindex]"); // Notebook would take them, too, and earlier
+    for (const one of focused) one.setAttribute("data-lm-suppress-shortcuts", "true");
     const heard = () => this.update();
     for (const dial of this.dials) this.model.on(`change:${dial.name}`, heard);
     const sizes = new ResizeObserver(() => this.fit());
