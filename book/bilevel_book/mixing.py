@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 
 from bilevel_core.networks import Modules
+from bilevel_core.problem import seeded
 
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789 .,:;=+()[]{}"
 WORDS = {
@@ -117,6 +118,7 @@ class Mixing(Modules):
         self,
         seed: int = 0,
         start: str = "uniform",  # or "crawl", as the domains lie there, or "random", uniform on the simplex
+        draw: int = 0,  # which of the random ones
         fused: bool = True,
         rank: int = 0,
         pretrain: int = 300,  # steps on the crawl, before the adapters of that rank
@@ -129,9 +131,10 @@ class Mixing(Modules):
         made = [text(each, ROWS, LENGTH + 1, 10 * seed + k) for k, each in enumerate((*DOMAINS.values(), TARGET))]
         self.domains, self.retrain = torch.stack(made[:-1]), retrain
         upper, self.selection, self.test = made[-1].split([ROWS // 2, ROWS // 4, ROWS // 4])
+        random_weights = torch.empty(5).exponential_(generator=seeded(1000 * seed + draw))
+        weights = {"uniform": torch.ones(5), "crawl": torch.tensor(CRAWL), "random": random_weights}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            weights = {"uniform": torch.ones(5), "crawl": torch.tensor(CRAWL), "random": torch.empty(5).exponential_()}
             net = Transformer(width, fused=fused)
             if rank:
                 train(net, self.domains, torch.tensor(CRAWL), pretrain)

@@ -1,11 +1,11 @@
-"""Pictures of the chapter on problems of one's own: penalties, learned images, a search, what sizes cost."""
+"""Pictures of the chapter on problems of one's own: penalties, learned images, what sizes cost."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, look, name_lines, panels
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, look, name_lines, panels
 
 
 def penalties(found: Sequence[float], best: Sequence[float], matter: int) -> Figure:
@@ -32,18 +32,6 @@ def pictures(rows: Mapping[str, np.ndarray]) -> Figure:
             one.imshow(strip, cmap="gray_r", vmin=low, vmax=high)
             one.set_axis_off()
             one.set_title(name, fontsize=10.5)
-        return figure
-
-
-def search(curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """The lowest validation loss so far over what was spent, in thousands of gradients on one example."""
-    looks = ({"color": GREY, "linestyle": ":"}, {"color": ORANGE, "linestyle": "--"}, {"color": BLUE})
-    with panels(height=3.4) as (figure, axes):
-        for (name, (spent, losses)), how in zip(curves.items(), looks, strict=True):
-            axes.step(spent, losses, where="post", label=name, **how)
-        axes.set(xlabel="gradients on one example, thousands", ylabel="lowest validation loss", ylim=(0, None))
-        axes.set_title("A search starts, a gradient finishes")
-        name_lines(axes)
         return figure
 
 
