@@ -1,6 +1,4 @@
-"""Pictures of the hypergradient: two tangents, and an unrolled loop that converges."""
-
-from collections.abc import Sequence
+"""Two tangents: of the lower-level solution, and of the objective."""
 
 import torch
 from matplotlib.figure import Figure
@@ -9,7 +7,6 @@ from bilevel_book.figures.valley import XS, draw_objective
 from bilevel_book.style import BLACK, BLUE, GREEN, ORANGE, RED, panels
 from bilevel_core.problems import Valley
 
-LOOKS = ((BLUE, "-"), (ORANGE, "--"))
 REACH = 0.55  # half the width of a tangent, in x
 
 
@@ -23,25 +20,12 @@ def tangents(problem: Valley, x: float, sensitivity: float, slope: float, direct
         above.plot(x + near, y + sensitivity * near, color=BLUE, linewidth=3)
         above.plot(x, y, "o", color=BLUE, markersize=9)
         above.axhline(problem.a, color=GREEN, linewidth=1, linestyle="--")
-        above.text(-1.6, problem.a + 0.09, "f wants y = 1", color=GREEN, fontsize=10)
-        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"The answer moves at dy*/dx = {sensitivity:+.2f}")
+        above.text(-1.6, problem.a + 0.09, "f prefers y = 1", color=GREEN, fontsize=10)
+        above.set(ylabel="y*(x)", ylim=(-2.3, 2.3), title=f"The solution moves at dy*/dx = {sensitivity:+.2f}")
         draw_objective(below, problem)
         below.plot(x + near, phi + slope * near, color=RED, linewidth=4.5, label="hypergradient")
         below.plot(x + near, phi + direct * near, "--", color=ORANGE, linewidth=2.5, label="direct term alone")
         below.plot(x, phi, "o", color=RED, markersize=9)
         below.set(ylim=(-0.4, 3.9), title="The slope of Φ, true and direct")
         below.legend(loc="upper right")
-        return figure
-
-
-def unrolled(errors: dict[str, Sequence[float]], rates: Sequence[float]) -> Figure:
-    """Error of the derivative of an unrolled loop against its number of steps, with lines rate^K."""
-    with panels(height=3.6) as (figure, axes):
-        for (name, error), rate, (colour, style) in zip(errors.items(), rates, LOOKS, strict=True):
-            steps = torch.arange(1, len(error) + 1)
-            axes.semilogy(steps, error, color=colour, linestyle=style, label=name)
-            axes.semilogy(steps, error[0] * rate ** (steps - 1.0), color=colour, linewidth=0.9, alpha=0.7)
-        axes.set(xlabel="number of unrolled steps K", ylabel="error of ∇Φ", ylim=(1e-11, 10))
-        axes.set_title("Unrolling tends to the hypergradient")
-        axes.legend(loc="upper right")
         return figure

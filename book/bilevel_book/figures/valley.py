@@ -1,4 +1,4 @@
-"""Pictures of the one-dimensional valley: Chapter 1 and the cover."""
+"""Pictures of the one-dimensional valley: Chapters 1 and 3, and the cover."""
 
 from collections.abc import Sequence
 
@@ -18,20 +18,8 @@ YS = torch.linspace(*HEIGHT, 300, dtype=torch.float64)
 HALO = [withStroke(linewidth=3.5, foreground="white")]  # or a blue path would be lost on a blue map
 
 
-def landscape(problem: Valley) -> Figure:
-    """Above: how far g(x, y) lies over the floor of its valley. Below: f along the floor, which is Phi."""
-    with panels(2, height=6.0, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
-        draw_valley(above, problem)
-        above.plot([], [], color=GREEN, linewidth=0.9, label="level lines of f")
-        above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
-        above.set(xlabel=None, title="For each x the lower level settles at y*(x)")
-        draw_objective(below, problem)
-        below.set_title("The upper level sees only the valley floor")
-        return figure
-
-
 def slice_of_lower(problem: Valley, x: float) -> Figure:
-    """The lower level at one x, and the point of Phi that it makes."""
+    """The lower level at one x, and the value of Phi there."""
     at = torch.tensor(x, dtype=torch.float64)
     y_star = problem.y_star(at)
     with panels(2, height=5.2, height_ratios=[1, 1]) as (figure, (above, below)):
@@ -39,49 +27,29 @@ def slice_of_lower(problem: Valley, x: float) -> Figure:
         above.plot(YS, g, color=BLUE)
         above.plot(y_star, torch.cosh(y_star) - problem.s(at) * y_star, "o", color=RED, markersize=9)
         above.axvline(problem.a, color=GREEN, linewidth=1, linestyle="--")
-        above.annotate("f wants y = 1", (problem.a, 6.6), (-5, 0), textcoords="offset points", color=GREEN, ha="right")
-        above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3), title="The lower level answers with the minimum of g")
+        above.text(problem.a - 0.05, 6.6, "f prefers y = 1", color=GREEN, ha="right")
+        above.set(xlabel="y", ylabel="g(x, y)", ylim=(-2.2, 7.3), title="The lower level takes the minimum of g")
         draw_objective(below, problem)
         below.plot(x, problem.objective(at), "o", color=RED, markersize=9)
-        below.set_title("The upper level pays Φ")
-        return figure
-
-
-def two_paths(problem: Valley, paths: dict[str, Sequence[State]]) -> Figure:
-    """Where methods go from the same start, in the plane and on Phi."""
-    with panels(2, height=6.2, sharex=True, height_ratios=[3, 2]) as (figure, (above, below)):
-        draw_valley(above, problem)
-        draw_objective(below, problem)
-        for name, path in paths.items():
-            x, y = _track(path)
-            draw_path(above, x, y, look(name), name)
-            draw_path(below, x, problem.objective(torch.tensor(x)).numpy(), look(name), name)
-        above.plot(*(part[0] for part in _track(path)), "x", color=BLACK, markersize=9, label="start")
-        above.legend(loc="lower right", facecolor="white", frameon=True, framealpha=0.9, edgecolor="none")
-        above.set(xlabel=None, title="Same start, two ideas of the slope")
-        below.set_title("One stops high on Φ, the other in a minimum")
+        below.set_title("The value of Φ at this x")
         return figure
 
 
 def step_by_step(problem: Valley, path: Sequence[State], t: int) -> Figure:
-    """The run up to time t: the plane with the lag of y as an arrow, Phi, and the three errors that must vanish."""
-    with panels(3, height=7.4, height_ratios=[3, 1.6, 1.8]) as (figure, (plane, phi, errors)):
+    """The run up to time t: the plane with the lag of y as an arrow, and the three errors that must vanish."""
+    with panels(2, height=5.6, height_ratios=[3, 2]) as (figure, (plane, errors)):
         x, y = _track(path)
         floor = problem.y_star(torch.tensor(x[t])).item()
         draw_valley(plane, problem)
-        draw_path(plane, x[: t + 1], y[: t + 1], look("FdeHBO"), "FdeHBO")
+        draw_path(plane, x[: t + 1], y[: t + 1], look("SOBA"), "SOBA")
         plane.annotate("", (x[t], floor), (x[t], y[t]), arrowprops={"arrowstyle": "->", "lw": 1.5})
         plane.set_title(f"t = {t}: y is {abs(y[t] - floor):.2f} {'above' if y[t] > floor else 'below'} the floor")
-        draw_objective(phi, problem)
-        height = problem.objective(torch.tensor(x[t])).item()
-        draw_path(phi, x[t : t + 1], np.array([height]), look("FdeHBO"), "FdeHBO")
-        phi.set_title(f"Φ(x) = {height:.3f}")
         looks = ((BLUE, "-"), (ORANGE, "--"), (GREEN, ":"))
         for (name, error), (colour, style) in zip(errors_of(problem, path).items(), looks, strict=True):
             errors.semilogy(error, color=colour, alpha=0.25, linestyle=style)
             errors.semilogy(error[: t + 1], color=colour, linestyle=style, label=name)
         errors.axvline(t, color=BLACK, linewidth=1)
-        errors.set(xlabel="step t", ylim=(1e-7, 10), title="The errors grow again while x runs, then all shrink")
+        errors.set(xlabel="step t", ylim=(1e-7, 10), title="The errors grow while x runs, then all shrink")
         errors.legend(loc="lower left", ncols=3)
         return figure
 
