@@ -1,6 +1,5 @@
 """Gradient steps on the bowl R of the linear system H v = b."""
 
-
 import numpy as np
 import torch
 from matplotlib.axes import Axes
