@@ -1,7 +1,7 @@
 """The claims ledger and the assumptions ledger as directives: computed when the book is built, never typed.
 
 ```{claims-ledger} Abstract``` has the cards of a section, with its verdicts and chapters as classes, by which ledger.js
-filters. The front page has `findings`, what a reader takes home.
+filters.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,6 @@ from functools import cache
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from bilevel_book.findings import findings
 from bilevel_book.ledger import Evidence, judged, render, taken
 
 
@@ -24,7 +23,6 @@ def ledgers():
 PARTS = {  # of both ledgers: the text, and the class of its box
     "claims-summary": (lambda claims, _: render.claims_summary(claims), "ledger-summary"),
     "claims-by-verdict": (lambda claims, _: render.claims_by_verdict(claims), "ledger-list"),
-    "findings": (lambda claims, _: findings(claims), "findings"),
     "assumptions-summary": (lambda _, choices: render.choices_summary(choices), "ledger-summary"),
     "assumptions-by-effect": (lambda _, choices: render.choices_by_effect(choices), "ledger-list"),
 }

@@ -60,7 +60,7 @@ def test_term_shows_its_meaning_and_leads_to_the_glossary(window):
         page = visit.open(CHAPTERS[0])
         term = page.locator("a.glossary-term", has_text="hypergradient")
         assert term.count() == 1
-        assert "It has a direct term and a term through the answer" in hovered(page, term).inner_text()
+        assert "It has a direct term and a term through the lower level" in hovered(page, term).inner_text()
         page.mouse.move(0, 0)
         page.wait_for_selector(".tippy-content", state="detached")
         term.focus()  # a keyboard sees it, too
