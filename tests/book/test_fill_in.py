@@ -12,8 +12,7 @@ RIGHT = torch.tensor([1.0, 2.0, 3.0])
     ("yours", "said"),
     [
         (..., "To do: replace the dots above and run this cell again."),
-        (RIGHT + 1e-7, "Right."),
-        ([1, 2, 3], "Right."),
+        ([1, 2, 3 + 1e-7], "Right."),
         (-RIGHT, "Not yet: the size is right, the sign is wrong."),
         (2 * RIGHT, "Not yet: yours is 2 times what it should be."),
         (RIGHT[:2], "Not yet: expected the shape (3,), got (2,)."),
