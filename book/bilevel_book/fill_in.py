@@ -1,9 +1,9 @@
 """The check of a fill-in task: it says what is off, and by how much.
 
-    def slope(x):
-        return ...  # your line
+def slope(x):
+    return ...  # your line
 
-    check(slope(x), valley.hypergradient(x))
+check(slope(x), valley.hypergradient(x))
 """
 
 from typing import Any
