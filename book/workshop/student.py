@@ -1,4 +1,6 @@
-"""Chapters without their solutions: where one stood, a stub says what to write, and a cell checks what was written.
+"""Chapters without the solutions of exercises: where one stood, a stub says what to write, and a cell checks it.
+
+Fill-in tasks inside a lesson stay as they are, since later cells need what they define.
 
 Both come from the solution. Functions and classes lose their bodies; what stood before them is given, what follows
 them uses and checks them. A solution without any leaves the names that its assertions read, to be filled in, each
@@ -33,10 +35,7 @@ def student(target: Path = TARGET) -> None:
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:
-    """The chapter with two cells after each exercise, an answer and its check, instead of the solution.
-
-    Fill-in tasks inside the lesson stay, without the cell of their solution.
-    """
+    """The chapter with two cells after each exercise, an answer and its check, instead of the solution."""
     dropped: set[int] = set()
     added: dict[int, list[NotebookNode]] = {}
     for exercise in exercises(notebook):
@@ -48,7 +47,6 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
         cells.append(new_code_cell(parts.stub, id=f"{exercise.label}-stub"))
         if parts.check:
             cells.append(new_code_cell(parts.check, id=f"{exercise.label}-check"))
-    dropped.update(k for k, cell in enumerate(notebook.cells) if cell.get("id", "").endswith("-task-solution"))
     kept = [[*([] if k in dropped else [cell]), *added.get(k, [])] for k, cell in enumerate(notebook.cells)]
     return NotebookNode(notebook | {"cells": [cell for cells in kept for cell in cells]})
 
