@@ -4,7 +4,7 @@
     g(x, y) = mean over the other digits of    sigmoid(x_i) CE(pixels_i y, given label_i)  +  C ||y||^2
 
 y is a linear classifier, 10 numbers for each of 14 x 14 pixels and a constant. Both means are over all digits, so there
-is no noise but that of the labels. The paper's experiment, with 20000 digits, is `bilevel_core.problems.HyperCleaning`.
+is no noise but that of the labels. The paper's experiment, with 20000 digits, is `bilevel_book.mnist.HyperCleaning`.
 """
 
 import torch
@@ -44,7 +44,7 @@ class Digits(BilevelProblem):
         return (torch.sigmoid(x) * losses).mean() + self.C * (y @ y)
 
     def accuracy(self, y: Tensor) -> float:
-        """The share of MNIST's 10000 test digits that the classifier reads rightly."""
+        """The share of MNIST's 10000 test digits that the classifier reads correctly."""
         pixels, labels = self.test
         return ((pixels @ y.view(-1, 10)).argmax(1) == labels).double().mean().item()
 

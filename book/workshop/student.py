@@ -2,7 +2,7 @@
 
 Fill-in tasks inside a lesson stay as they are, since later cells need what they define.
 
-Both come from the solution. Functions and classes lose their bodies; what stood before them is given, what follows
+Stub and check both come from the solution. Functions and classes lose their bodies; what stood before them is given, what follows
 them uses and checks them. A solution without any leaves the names that its assertions read, to be filled in, each
 with the comment that stands over it.
 """
