@@ -1,19 +1,13 @@
-"""Pictures of the methods side by side: their family, and a race."""
+"""The family of the methods."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from bilevel_book.figures.valley import draw_objective
-from bilevel_book.style import BLUE, METHODS, RED, panels
-from bilevel_core.problems import Valley
+from bilevel_book.style import BLUE, RED, panels
 
-Run = tuple[Sequence[int], Sequence[float]]  # oracle calls made after each step, and x there
 # What a method needs: words, a colour, and a frame, so that the colour is not needed to read the picture.
 SECOND = {"text": "products Hv, Jv", "color": BLUE, "fill": True, "line": "-"}
 FIRST = {"text": "gradients only", "color": RED, "fill": False, "line": "-"}
@@ -61,29 +55,3 @@ def _frame(axes: Axes, x: float, y: float, text: str, needs: dict[str, Any]) -> 
 def _box(needs: dict[str, Any]) -> dict[str, Any]:
     fill = needs["color"] if needs["fill"] else "none"
     return {"facecolor": fill, "edgecolor": needs["color"], "linestyle": needs["line"]}
-
-
-def race(problem: Valley, runs: dict[str, list[Run]], calls: int) -> Figure:
-    """Where each method is after a number of oracle calls: on Phi, and in its lane of |Phi'|."""
-    with panels(2, height=7.6, height_ratios=[2, 5]) as (figure, (above, below)):
-        draw_objective(above, problem)
-        above.set_title(f"After {calls} oracle calls")
-        names = list(runs)[::-1]
-        for lane, name in enumerate(names):
-            colour = METHODS[name].color
-            x = torch.tensor([position(run, calls) for run in runs[name]], dtype=torch.float64)
-            slopes = problem.hypergradient(x).abs().clamp(min=1e-3)
-            above.plot(x.numpy(), problem.objective(x).numpy(), "o", color=colour, markersize=5, alpha=0.6)
-            below.plot(slopes.numpy(), [lane] * len(x), "o", color=colour, markersize=4, alpha=0.5)
-            below.plot(slopes.median().item(), lane, "D", color=colour, markersize=8)
-        below.set_yticks(range(len(names)), names)
-        below.grid(axis="y", alpha=0.3)
-        below.set(xscale="log", xlim=(8e-4, 5), ylim=(-0.6, len(names) - 0.4), xlabel="|Φ′(x)|, further left is better")
-        below.set_title("Slope of Φ there; diamonds are medians")
-        return figure
-
-
-def position(run: Run, calls: int) -> float:
-    """x at the last step that was paid for."""
-    made, x = run
-    return x[np.searchsorted(made, calls, side="right") - 1]
