@@ -62,17 +62,6 @@ class Visit:
         )
 
 
-def awake(figure):
-    """Frames come when their slider is near."""
-    figure.scroll_into_view_if_needed()
-    figure.locator("xpath=self::*[@data-source='frames']").wait_for()
-
-
-CODE = ".highlight pre"
-ARTICLE = f"{{ include: [['.bd-article']], exclude: [[{CODE!r}]] }}"
-AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
-
-
 def barriers(page, where="document", **options):
     """What axe-core calls a serious or critical hindrance.
 
