@@ -62,6 +62,11 @@ class Visit:
         )
 
 
+CODE = ".highlight pre"
+ARTICLE = f"{{ include: [['.bd-article']], exclude: [[{CODE!r}]] }}"
+AXE = Path(__file__).with_name("axe") / "axe.min.js"  # axe-core 4.14.0, under the licence beside it
+
+
 def barriers(page, where="document", **options):
     """What axe-core calls a serious or critical hindrance.
 
