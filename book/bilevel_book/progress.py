@@ -18,9 +18,14 @@ def notebook_file() -> str:
     return os.environ.get("JPY_SESSION_NAME") or (shell.user_ns.get("__vsc_ipynb_file__", "") if shell else "")
 
 
+def in_test() -> bool:
+    """Whether pytest has started this process, or the one that started it."""
+    return "PYTEST_VERSION" in os.environ
+
+
 def watch(items: Collection[T]) -> Iterator[T]:
     """Go through `items` and show how far, if anybody looks; before a cell prints, as the bar clears its outputs."""
-    due, shown, looking = time.monotonic() + SECONDS_BEFORE, False, bool(notebook_file())
+    due, shown, looking = time.monotonic() + SECONDS_BEFORE, False, bool(notebook_file()) and not in_test()
     for done, item in enumerate(items):
         if looking and time.monotonic() > due:
             clear_output(wait=True)

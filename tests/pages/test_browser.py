@@ -60,7 +60,7 @@ def fits_a_phone(visit):
 def figures_are_printed_as_they_are(page):
     page.emulate_media(media="print")
     printed = page.locator(".cell_output img").evaluate_all("all => all.map(one => getComputedStyle(one).filter)")
-    assert printed
+    assert printed or page.locator("[data-widget]").count()
     assert not [how for how in printed if "invert" in how]
     page.emulate_media(media="screen")
 

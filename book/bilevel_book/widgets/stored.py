@@ -25,7 +25,17 @@ def settle(notebook: Any) -> dict[str, Any]:
         else:
             del data[VIEW]
             data.update(picture(states, key))
+    kept = as_lab_writes(kept)
     return {"widgets": {STATE: {"state": kept, "version_major": 2, "version_minor": 0}}} if kept else {}
+
+
+def as_lab_writes(value: Any) -> Any:
+    """JavaScript has one kind of number: 2.0 is saved as 2."""
+    if isinstance(value, dict):
+        return {name: as_lab_writes(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [as_lab_writes(part) for part in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
 def live(notebook: Any) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
