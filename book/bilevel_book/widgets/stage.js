@@ -60,6 +60,7 @@ class Panel {
     this.words = element("g", {}, this.svg);
     this.grips = element("g", {}, this.svg);
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
+    this.resize(640, this.height);  // until the page says how much room there is, which a hidden slide never does
   }
 
   /** Lay out in the width there is. */
