@@ -51,13 +51,13 @@ def diagnose(result: "Result") -> Iterator[str]:
 
 def _nonfinite_loss(result: "Result") -> str:
     """Which loss is not finite on the draw that ended a run, at x and y of the size that they had before; or ""."""
-    state, problem, norms = result.state, result.problem, result.norms
+    state, here, norms = result.state, result.problem.local(), result.norms  # no message: others may not ask
     distance, norm_y, _ = next((row for row in reversed(norms) if row != norms[-1]), norms[0])  # of an earlier state
     is_far = (state.x - result.start.x).norm() > JUMP_FACTOR * (1 + distance)
     if is_far or state.y.norm() > JUMP_FACTOR * (1 + norm_y):
         return ""
-    samples = problem.sample(generator_at(state))
-    for name, loss, batch in (("upper", problem.upper, samples.upper), ("lower", problem.lower, samples.lower)):
+    samples = result.problem.sample(generator_at(state))
+    for name, loss, batch in (("upper", here.upper, samples.upper), ("lower", here.lower, samples.lower)):
         at = state.x, state.y, batch
         if not all(tensor.isfinite().all() for tensor in (loss(*at), grad_x(loss, *at), grad_y(loss, *at))):
             what = f"{name} or its gradient is not finite at step {state.t + 1}, though x and y are"
@@ -74,12 +74,11 @@ def _about_refit(result: "Result", losses: list[str]) -> Iterator[str]:
     row = result.best[1] if result.best else result.history.iloc[-1]
     for name in losses:
         before, after = row[name], refit.numbers[name]
+        what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
         if after > before + RISE_SHARE * abs(before):
-            what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
             cure = "a smaller alpha, a larger beta, or objective(problem), which solves for y at every step"
             yield f"{what}: x has learned to go with a y that is not y*(x); {cure}"
         elif after < before - RISE_SHARE * abs(before):
-            what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
             yield f"{what}: y lags behind y*(x); take the y of the refit, and in the run a larger beta or more steps"
 
 
@@ -105,7 +104,8 @@ def _about_run(result: "Result", losses: list[str], step_of: dict[str, str]) -> 
             yield f"{what}: {step_of[variable]} is too large for the curvature of g, try a third of it"
     for name in losses:
         yield from _about_loss(name, result.history[name].tolist(), distances)
-    batch, lower = result.problem.sample(seeded(0)).lower, result.problem.lower
+    here = result.problem.local()  # no message: with several processes perhaps one alone asks for the sentences
+    batch, lower = here.sample(seeded(0)).lower, here.lower
     first, now = (grad_x(lower, x, state.y, batch).norm().item() for x in (start.x, state.x))
     furthest = (state.x - start.x).abs().max().item()
     if first == now == 0:
