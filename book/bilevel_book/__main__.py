@@ -26,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     told = commands.add_parser("report", parents=[both], help="print tables of the runs that are stored")
     commands.add_parser("calibrate", parents=[both], help="measure what a step of each method costs")
     clock = commands.add_parser("clock", parents=[both], help="measure what a step costs along a run")
-    clock.add_argument("--reading", choices=("planned", "alone", "busy"), default="alone")
+    clock.add_argument("--reading", choices=("alone", "busy"), default="alone")
     clock.add_argument("--rounds", type=int, default=10, help="how often each method takes its turn; default 10")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")

@@ -21,8 +21,8 @@ from bilevel_core.solvers import Solver
 from bilevel_core.solvers.base import Adam, Momentum, Normalised
 
 RULES = ("wider boxes", "best trial")
-PLANNED = "planned"  # the reading of the clock that decides how long runs are
-MARGIN = 1.05  # so much longer are they, since another reading may be a little quicker
+JUDGING = "alone"  # the reading of the clock that judges; it decides how long runs are, too
+MARGIN = 1.05  # so much longer are they, since the other readings may be a little quicker
 STEP_RULES = {kind.__name__: kind for kind in (Adam, Momentum, Normalised)}
 CALIBRATION = ".calibration.json"  # how the name of the file of costs ends
 CLOCK = ".clock.json"  # likewise, of costs along a run
@@ -81,7 +81,7 @@ class Group:
                 raise ValueError(f"there is no calibrated cost of {name}: run `python -m bilevel_book calibrate` first")
             given["steps"] = max(1, round(self.time / costs[name]["median"]))
         if self.seconds is not None:
-            costs = clock.get(PLANNED, {}).get("costs", {})
+            costs = clock.get(JUDGING, {}).get("costs", {})
             if (name := self.priced_as(label)) not in costs:
                 raise ValueError(f"the clock has no {name}: run `python -m bilevel_book clock` first")
             given["steps"] = steps_within(costs[name], MARGIN * self.seconds)

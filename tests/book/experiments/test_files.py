@@ -114,7 +114,7 @@ def test_seconds_become_steps_of_the_clock_and_rows_are_denser_at_the_start():
     assert steps_within(costs, 7.5) == 20
     np.testing.assert_allclose(seconds_at(costs, [0, 4, 10, 20]), [0, 2, 5, 7.5])
     group = Group(methods="main", only=["A"], seeds=[0], seconds=7.5, rows=5, denser=True)
-    budget = group.budget({}, {"planned": {"costs": {"main.A": costs}}}, "A")
+    budget = group.budget({}, {"alone": {"costs": {"main.A": costs}}}, "A")
     assert budget == {"steps": 22, "rows": 5, "denser": True}  # five per cent more
     assert with_denser_rows(budget) == {"steps": 22, "every": [1, 4, 8, 15, 22]}
     with pytest.raises(ValueError, match="the clock has no main"):
