@@ -7,7 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from bilevel_book.methods import SOLVERS
-from bilevel_book.style import BLACK, BLUE, BROWN, GREEN, GREY, METHODS, ORANGE, PURPLE, RED, SKY, look, spread
+from bilevel_book.style import BLACK, BLUE, BROWN, GREEN, GREY, METHODS, ORANGE, PURPLE, RED, SKY, look, panels, spread
 
 COLOURS = {BLUE, ORANGE, GREEN, RED, PURPLE, SKY, BROWN, GREY, BLACK, *(method.color for method in METHODS.values())}
 
@@ -55,3 +55,9 @@ def test_spread_moves_labels_as_little_as_it_must():
     assert spread([0.5, 0.5, 0.5], 0.1) == pytest.approx([0.4, 0.5, 0.6])
     assert spread([0.9, 0.2, 0.21], 0.1) == pytest.approx([0.9, 0.155, 0.255])  # in the order that was given
     assert spread([0.0, 0.0, 1.0], 0.2) == pytest.approx([0.0, 0.2, 1.0])  # none leaves the axes
+
+
+def test_notebooks_show_figures_as_wide_as_a_column_of_text():
+    with panels() as (figure, _):
+        _, shown = figure._repr_mimebundle_()
+    assert 580 < shown["image/png"]["width"] < 630

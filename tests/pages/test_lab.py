@@ -19,7 +19,6 @@ from workshop import execute
 
 pytestmark = pytest.mark.browser
 ROOT = Path(__file__).resolve().parents[2]
-FIRST = "01_what_is_a_bilevel_problem.ipynb"
 # An algorithm; code of the library; theorems and proofs. What the others say with is checked in their files (test_raw).
 READ = [next((ROOT / "chapters").glob(f"{k}_*.ipynb")).name for k in ("07", "08", "13")]
 STORY, WIDGET = "story.ipynb", "figure:is(.explore, .live)"

@@ -125,11 +125,16 @@ def core(browser):
     page.close()
 
 
+def taken(method, options):
+    """The options that a method has; in widgets delta is FdeHBO's alone."""
+    fields = {*SOLVERS[method].__dataclass_fields__} - (set() if method == "FdeHBO" else {"delta"})
+    return {name: value for name, value in options.items() if name in fields}
+
+
 def furthest(core, problem, method, options, seed, steps, noise=0.3):
     """The largest difference between the page's run and the library's, in numbers above 1 relative to them."""
     library, drawn = PROBLEMS[problem]
-    fields = SOLVERS[method].__dataclass_fields__
-    given = {k: v for k, v in options.items() if k in fields and not (k == "delta" and method != "FdeHBO")}
+    given = taken(method, options)
     states = walk(library(noise), SOLVERS[method](**given), steps, seed)
     plain = {k: {**vars(v), "cap": min(v.cap, 1e9)} if isinstance(v, Power) else v for k, v in given.items()}
     found = torch.tensor(core.evaluate(WALK, [drawn(), noise, method, plain, seed, steps]), dtype=torch.float64)
@@ -159,17 +164,15 @@ def test_schedules_and_large_seeds_are_the_library_s(core, method):
 
 def ended(method="FdeHBO", problem=None, steps=300, seed=0, **options):
     """The last state of a run of the library."""
-    return walk(problem, SOLVERS[method](**options), steps, seed)[-1]
+    return walk(problem, SOLVERS[method](**taken(method, options)), steps, seed)[-1]
 
 
 @pytest.mark.parametrize("method", SOLVERS)
 def test_valley_tells_where_the_library_ends(show, method):
     figure, given = show(widgets.Valley(method=method, seed=3)), {"alpha": 0.03, "beta": 0.3, "lam": 0.3, "eta": 0.3}
     given |= {"delta": 0.1, "r_v": 2.0}
-    mine = {k: v for k, v in given.items() if k in SOLVERS[method].__dataclass_fields__}
-    mine = mine if method == "FdeHBO" else {k: v for k, v in mine.items() if k != "delta"}
     problem = Valley(noise=0.05)
-    end = ended(method, problem, 300, 3, **mine)
+    end = ended(method, problem, 300, 3, **given)
     path = value(figure, "path")
     assert [len(path[z]) for z in "xyv"] == [301] * 3
     assert [path[z][-1] for z in "xyv"] == pytest.approx([end.x.item(), end.y.item(), end.v.item()], abs=1e-12)
@@ -183,13 +186,9 @@ def test_valley_tells_where_the_library_ends(show, method):
 
 def test_everything_ranks_four_methods(show):
     figure = show(widgets.Everything(method="alternating", alpha=0.02, noise=0.2, seed=5))
-    options, problem = {"alpha": 0.02, "beta": 0.3}, Valley(noise=0.2)
-    v, momentum = {"lam": 0.3}, {"eta": 0.3, "r_v": 2.0}
-    kinds = {"FdeHBO": v | momentum | {"delta": 0.1}, "FMBO": v | momentum, "SOBA": v, "alternating": {}}
-    ends = {
-        name: problem.hypergradient(ended(name, problem, 300, 5, **options, **own).x).item()
-        for name, own in kinds.items()
-    }
+    options = {"alpha": 0.02, "beta": 0.3, "lam": 0.3, "eta": 0.3, "delta": 0.1, "r_v": 2.0}
+    problem = Valley(noise=0.2)
+    ends = {name: problem.hypergradient(ended(name, problem, 300, 5, **options).x).item() for name in SOLVERS}
     best = min(ends, key=lambda name: abs(ends[name]))
     told(figure, abs(ends["alternating"]), abs(ends[best]))
     assert f"{best} is lowest" in said(figure)
@@ -248,7 +247,7 @@ def test_bowl_says_when_the_step_is_too_long(show):
 
 
 def test_hypergradient_by_three_ways(show):
-    figure = show(widgets.Hypergradient(x0=1.1, steps=4, beta=0.2, h=0.5))
+    figure = show(widgets.Hypergradient(x0=1.1, steps=4, beta=0.2, delta=0.5))
     x, valley = torch.tensor([1.1], dtype=torch.float64, requires_grad=True), Valley()
     y = torch.zeros_like(x)
     for _ in range(4):
@@ -284,13 +283,12 @@ def test_momentum_has_the_errors_of_chapter_6(show):
 
 
 def test_race_spends_what_the_library_counts(show):
-    figure, options = show(widgets.Race(price=3.5, budget=700, L=8, seed=2)), {"alpha": 0.1, "beta": 0.2}
-    v, momentum = {"lam": 0.2}, {"eta": 0.1}
-    kinds = {"FdeHBO": v | momentum | {"delta": 0.01}, "FMBO": v | momentum, "SOBA": v, "alternating": {}}
+    figure = show(widgets.Race(price=3.5, budget=700, L=8, seed=2))
+    options = {"alpha": 0.1, "beta": 0.2, "lam": 0.2, "eta": 0.1, "delta": 0.01}
     problem, path = Quadratic(L=8.0, noise=0.3), value(figure, "path")
     least = problem.objective(problem.minimiser).item()
-    for name, own in kinds.items():
-        solver = SOLVERS[name](**options, **own)
+    for name in SOLVERS:
+        solver = SOLVERS[name](**taken(name, options))
         found = run(
             problem, solver, seed=2, gradients=700, prices={"Hv": 3.5, "Jv": 3.5}, every=1, progress=False
         ).history
@@ -335,11 +333,11 @@ def test_a_mislabelled_digit_loses_its_weight(show):
     weights = state.x.sigmoid()
     assert value(figure, "path")["weights"] == pytest.approx(weights.tolist(), abs=2e-3)  # torch has it in float32
     told(figure, weights[digits.wrong].mean().item(), weights[~digits.wrong].mean().item(), digits=2)
-    before = value(figure, "path")["weights"][3]
-    figure.get_by_role("button", name="label it 8").click()
+    assert value(figure, "path")["weights"][3] > 0.9
+    figure.get_by_role("button", name="label it 7").click()
     figure.locator("xpath=self::*[not(@data-working)]").wait_for(timeout=60_000)
     assert "with a wrong label" in said(figure)
-    assert value(figure, "path")["weights"][3] < before - 0.4
+    assert value(figure, "path")["weights"][3] < 0.05
     figure.get_by_text("Reset").click()
     assert "with a right label" in said(figure)
 
@@ -436,9 +434,16 @@ def test_the_start_is_dragged_by_mouse_and_by_finger(show, touch, size):
     assert value(figure, "path")["x"][0] == value(figure, "x0")
 
 
-GOALS = {  # an address, and what is then said
-    "#valley.method=alternating&valley.noise=0": "near a minimum|where Φ is not flat",
-    "#valley.delta=0.3&valley.seed=7": "FdeHBO is at",
+GOALS = {  # an address, and what is then said: first the answers to the tasks of Chapters 1 to 4
+    "#valley.noise=0&valley.x0=-1.2": "at x = −2.3[5-9], near a minimum",
+    "#valley.noise=0&valley.method=alternating": "at x = −0.77.*where Φ is not flat",
+    "#hypergradient.x0=1.0472": r"right sign: (0.55\d*), where Φ′ = \1\. ",
+    "#hypergradient.steps=18&hypergradient.delta=0.08": "−3.11. 18 steps of y give −3.11, differences of Φ −3.11",
+    "#bowl.lam=0.4": "multiplies the error by at most 0.6;",
+    "#bowl.L=19&bowl.lam=0.1": "multiplies the error by at most 0.9;",
+    "#delta.delta=5e-3": "in float32 is near the best",
+    "#delta.dtype=float64&delta.delta=5e-6": "in float64 is near the best",
+    "#delta.delta=1e-8": "It sees Hv = 0, .*no digit is right",
     "#valley.alpha=1e9&valley.noise=abc&valley.nothing=1&valley.seed=%E0%A4%A": "outside the picture",
     "#valley.beta=5&valley.noise=2": "overflows at step",
     "#valley.steps=-3": "After 1 steps",
@@ -446,11 +451,11 @@ GOALS = {  # an address, and what is then said
 
 
 @pytest.mark.parametrize("address", GOALS)
-def test_every_address_shows_a_picture(show, address):
-    figure = show(widgets.Valley(), address)
+def test_every_address_shows_a_picture_and_every_goal_is_reached(show, address):
+    figure = show(vars(widgets)[address[1:].partition(".")[0].capitalize()](), address)
     assert re.search(GOALS[address], said(figure))
-    assert figure.locator("path.band").count() > 5
-    assert ("nearest" in figure.locator(".live-note").inner_text()) == ("1e9" in address or "-3" in address)
+    assert figure.locator("path.band").count() > 5 or "hypergradient" in address
+    assert ("nearest" in figure.locator(".live-note").inner_text()) == ("1e9" in address or "=-3" in address)
 
 
 def test_a_link_leads_to_what_is_seen(show):

@@ -68,11 +68,11 @@ class Hypergradient(Live):
     """The objective with its tangent and the line of the direct term at a point that can be dragged; below, arrows for
     the slope by the formula, through steps of y, and by differences of the objective."""
 
-    name, sight = "hypergradient", "x0 steps beta h"
+    name, sight = "hypergradient", "x0 steps beta delta"
     x0 = Dial(-0.4, -2.6, 2.2, "x")
     steps = Whole(20, 0, 60, "K, steps of y")
     beta = Dial(0.3, 0.01, 1, "β, step of y", log=True)
-    h = Dial(0.1, 0.001, 1, "h, difference", log=True)
+    delta = Dial(0.1, 0.001, 1, "δ, difference", log=True)
 
 
 class Bowl(Live):

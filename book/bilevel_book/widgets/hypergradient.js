@@ -12,8 +12,8 @@ export function unrolled(x, K, beta) {
   return { y, slope: valley.direct(x) + (y - valley.a) * slope };
 }
 
-/** [Phi(x + h) - Phi(x - h)] / (2 h). */
-export const by_difference = (x, h) => (valley.objective(x + h) - valley.objective(x - h)) / (2 * h);
+/** [Phi(x + delta) - Phi(x - delta)] / (2 delta). */
+export const by_difference = (x, delta) => (valley.objective(x + delta) - valley.objective(x - delta)) / (2 * delta);
 
 export default live("hypergradient", (stage) => {
   const above = stage.panel({
@@ -31,7 +31,7 @@ export default live("hypergradient", (stage) => {
 
   return (s) => {
     const x = s.x0, direct = valley.direct(x), v = valley.v_star(x), implicit = valley.ds(x) * v, formula = direct + implicit;
-    const through = unrolled(x, s.steps, s.beta), seen = by_difference(x, s.h);
+    const through = unrolled(x, s.steps, s.beta), seen = by_difference(x, s.delta);
     stage.model.set("path", { x, direct, formula, through: through.slope, difference: seen });
     draw_objective(above);
     tangent(above, x, direct, "red", "direct term only", direct < formula);
