@@ -24,10 +24,7 @@ def quiz_of(text, tmp_path):
 
 def test_quiz_has_radio_buttons_in_the_order_of_their_words(tmp_path):
     shown = quiz_of(GOOD, tmp_path)._repr_html_()
-    assert re.findall(r'type="radio" name="([\w-]+)" value="(\w+)"', shown) == [
-        ("quiz-01-1", "wrong"),
-        ("quiz-01-1", "right"),
-    ]
+    assert re.findall(r'type="radio" name="quiz-01-1" value="(\w+)"', shown) == ["wrong", "right"]
     assert (shown.count("<fieldset>"), shown.count("<legend>"), shown.count('role="status"')) == (1, 1, 1)
 
 

@@ -77,12 +77,8 @@ def looking(monkeypatch):
 
 def test_for_a_reader_the_kernel_draws_what_is_asked_for(looking):
     drawn = []
-    slider = explore(
-        lambda a: drawn.append(a) or draw(1 / a),
-        describe,
-        message,
-        a=between([-1.0, 1.0], "a, b", start=1.0),
-    )
+    ends = between([-1.0, 1.0], "a, b", start=1.0)
+    slider = explore(lambda a: drawn.append(a) or draw(1 / a), describe, message, a=ends)
     assert drawn == [1.0]
     assert {*slider.made} == {"start", "title"}
     assert slider.dials[0]["labels"] == ["-1", "-0.5", "0", "0.5", "1"]

@@ -59,5 +59,4 @@ def test_spread_moves_labels_as_little_as_it_must():
 
 def test_notebooks_show_figures_as_wide_as_a_column_of_text():
     with panels() as (figure, _):
-        _, shown = figure._repr_mimebundle_()
-    assert 580 < shown["image/png"]["width"] < 630
+        assert 580 < figure._repr_mimebundle_()[1]["image/png"]["width"] < 630

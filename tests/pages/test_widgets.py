@@ -220,10 +220,8 @@ def test_rounding_in_the_page_has_the_size_that_it_has_in_torch(show):
 
 
 def test_ball_holds_v_and_tells_both_ends(show):
-    problem, options = (
-        Quadratic(1, 2, seed=10, noise=1.0),
-        {"alpha": 0.1, "beta": 0.3, "lam": 0.6, "eta": 0.3, "delta": 0.01},
-    )
+    problem = Quadratic(1, 2, seed=10, noise=1.0)
+    options = {"alpha": 0.1, "beta": 0.3, "lam": 0.6, "eta": 0.3, "delta": 0.01}
     figure = show(widgets.Ball(lam=0.6, noise=1.0, r_v=1.4))
     kept, free = (ended("FdeHBO", problem, 200, 0, r_v=radius, **options) for radius in (1.4, float("inf")))
     told(figure, *(problem.hypergradient(end.x).norm().item() for end in (kept, free)), digits=2)
