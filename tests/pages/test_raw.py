@@ -91,6 +91,8 @@ def test_links_become_roles():
         " [Chapter 1](01_one.ipynb), [here](#there)"
     )
     assert with_roles(r'"```{solution-start} ex\n"') == r'"```{solution-start} ex\n:class: dropdown\n"'
+    for title, page in (("A (easy)", "A, easy"), ("B? (homework, hard)", "B? homework, hard"), ("C", "C")):
+        assert with_roles(rf'"```{{exercise-start}} {title}\n"') == rf'"```{{exercise-start}} {page}\n"'
 
 
 @every_chapter

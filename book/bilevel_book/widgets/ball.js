@@ -14,14 +14,14 @@ export default live("ball", (stage) => {
   const along = ([a, b], length) => [(a * length) / Math.hypot(a, b), (b * length) / Math.hypot(a, b)];
   let rim = [0.6, -0.8];
   plane.handle({
-    label: "r_v, the radius of the ball",
+    label: "the radius of the ball",
     look: "live-purple",
     at: (s) => along(rim, Math.min(s.r_v, 1.9)),
     move: (a, b) => {
       if (Math.hypot(a, b) > 0.01) rim = [a, b];
       return { r_v: Number(Math.hypot(a, b).toPrecision(3)) };
     },
-    words: (s) => `r_v = ${show(s.r_v)}`,
+    words: (s) => `radius ${show(s.r_v)}`,
   });
   stage.play("steps");
 
@@ -42,8 +42,7 @@ export default live("ball", (stage) => {
     curve(kept, "blue");
     plane.dot(kept.at(-1).v[0], kept.at(-1).v[1], "blue", 5);
     plane.dot(goal[0], goal[1], "red", 5);
-    plane.text(goal[0], goal[1], "v*", "red", [8, -4]);
-    slope.legend([["without the ball", "orange"], ["with it", "blue"]]);
+    plane.legend([["v*", "red"], ["without the ball", "orange"], ["v in its ball", "blue"]]);
     const longest = Math.max(...kept.map((z) => norm(z.v))), of = (states) => show(norm(problem.hypergradient(states.at(-1).x)), 2);
     const outside = norm(goal) > s.r_v;
     const story = outside

@@ -31,7 +31,7 @@ class Run(Live):
     method = Choice([*SOLVERS], "method")
     steps = steps(300, 5000)
     alpha, beta, lam, eta, delta = options(0.03, 0.3, 0.3, 0.3, 0.1)
-    r_v = Dial(2, 0.01, 100, "r_v, radius for v", log=True)
+    r_v = Dial(2, 0.01, 100, "rᵥ, radius for v", log=True)
     noise = Dial(0.05, 0, 2, "σ, noise")
     seed = Whole(0, 0, 999, "seed")
     x0 = Dial(-0.4, -2.6, 2.2, "x₀, start of x")
@@ -116,7 +116,7 @@ class Ball(OnQuadratic):
     the step."""
 
     name, sight, size, problem_seed = "ball", "r_v lam noise eta steps seed", (1, 2), 10
-    r_v = Dial(1.5, 0.05, 10, "r_v, radius for v", log=True)
+    r_v = Dial(1.5, 0.05, 10, "rᵥ, radius for v", log=True)
     alpha, beta, lam, eta, delta = options(0.1, 0.3, 0.3, 0.3, 0.01)
     noise = Dial(0.5, 0, 2, "σ, noise")
     seed = Whole(0, 0, 999, "seed")

@@ -44,7 +44,7 @@ export default live("everything", (stage) => {
     const t = range(last + 1);
     if (METHODS[s.method].options.includes("r_v") && s.r_v < adjoint.y[1]) {
       for (const side of [-1, 1]) adjoint.line([0, s.steps], [side * s.r_v, side * s.r_v], "orange thin");
-      adjoint.text(0, s.r_v, "r_v", "orange", [6, 14]);
+      adjoint.text(s.steps, s.r_v, "rᵥ", "orange", [-4, -4], "end");
     }
     adjoint.line(t, chosen.x.map((x, i) => valley.v_star(x, chosen.y[i])), "red dashed thin");
     adjoint.line(t, chosen.v, colour);

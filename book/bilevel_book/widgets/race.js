@@ -46,6 +46,7 @@ export default live("race", (stage) => {
     });
     const order = [...names].sort((a, b) => runs[a].gap.at(-1) - runs[b].gap.at(-1));
     const [first, second] = order.map((name) => `${name} (${show(runs[name].gap.at(-1), 2)})`);
-    return `After ${s.budget} gradients, a product counted as ${show(s.price, 2)}: ${first} is nearest to the minimum, then ${second}.`;
+    const counted = ["FdeHBO", "FMBO"].map((name) => `${name} makes ${runs[name].spent.length - 1} steps`);
+    return `With ${s.budget} gradients ${counted.join(", ")}. ${first} is nearest to the minimum, then ${second}.`;
   };
 });
