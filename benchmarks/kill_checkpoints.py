@@ -43,12 +43,12 @@ def go(name: str, folder: Path, is_checkpointed: bool = True) -> None:
         torch.save([state.x, state.y, state.v], folder / f"done {is_checkpointed}")
 
 
-def stop(process: multiprocessing.Process, started: Path, kind: str, chance: random.Random) -> None:
-    """At a random moment: kill -9, or Ctrl-C and very soon another one."""
+def stop(process: multiprocessing.Process, started: Path, kind: str, longest: float, chance: random.Random) -> None:
+    """At a random moment of the next so many seconds: kill -9, or Ctrl-C and very soon another one."""
     while not started.exists():
         process.join(0.01)
     started.unlink()
-    process.join(chance.uniform(0, 0.5))
+    process.join(chance.uniform(0, longest))
     for _ in range(1 if kind == "kill" else 2):
         if process.is_alive():
             os.kill(process.pid, signal.SIGKILL if kind == "kill" else signal.SIGINT)
@@ -63,13 +63,15 @@ if __name__ == "__main__":
             folder = Path(place)
             whole = FORK.Process(target=go, args=(name, folder, False))
             whole.start()
+            began = time.monotonic()
             whole.join()
+            longest = (time.monotonic() - began) / 2  # half a run: it gets on, however busy the machine is
             (folder / "started").unlink()
             while not (folder / "done True").exists():
                 kind = min(("kill", "Ctrl-C twice"), key=stopped.__getitem__)
                 process = FORK.Process(target=go, args=(name, folder))
                 process.start()
-                stop(process, folder / "started", kind, chance)
+                stop(process, folder / "started", kind, longest, chance)
                 stopped[kind] += process.exitcode != 0
                 failed = folder / "failed"
                 assert not failed.exists(), f"{name}: {failed.read_text(encoding='utf-8')}"
@@ -77,6 +79,7 @@ if __name__ == "__main__":
             assert all(map(torch.equal, *ends)), f"{name} differs"
             assert not [*folder.glob(".*")], f"{name} left {[*folder.iterdir()]}"
         runs += 1
+        print(f"{runs} runs, {dict(stopped)}", flush=True)
         if min(stopped.values()) >= TIMES and len(stopped) == 2:
             break
     print(f"{dict(stopped)} in {runs} runs, each bit-equal to a run in one go")

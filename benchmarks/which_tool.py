@@ -1,14 +1,16 @@
-"""Which tool for which problem: `python benchmarks/which_tool.py`, ten minutes, writes results/cost/which_tool.csv.
+"""Which tool for which problem: `python benchmarks/which_tool.py`, two minutes, writes results/cost/which_tool.csv.
 
-CPU seconds until the upper loss, on all its data and at the y that the tool has, falls below a level. For each tool the
-quickest of six rates counts: of Adam for x, while y and v have the steps that `suggest` finds (L-BFGS has no rate). The
-level is the lowest loss of all runs of the problem, and a tenth of the way from there to the start.
+CPU seconds of steps until the upper loss, on all its data and at the y that the tool has, has made half or nine tenths
+of the gain: from the loss with y fitted to the first x, down to the lowest loss of all runs of the problem. For each
+tool the quickest of four rates counts: of Adam for x, while y and v have the steps that `suggest` finds (L-BFGS has no
+rate). All runs of a problem take turns.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product, zip_longest
 from typing import Any
 
 import pandas as pd
@@ -18,13 +20,15 @@ from torch import Tensor, nn
 from bilevel_book.digits import features
 from bilevel_book.mnist import load_mnist
 from bilevel_book.tasks import Penalties, SmallCleaning
-from bilevel_core import SOLVERS, Adam, BilevelProblem, Samples, from_modules, objective, suggest
+from bilevel_core import SOLVERS, Adam, BilevelProblem, Samples, from_modules, objective, refit, suggest
 from clock import machine
 from table import keep
 
-RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-ROWS = 60  # from one look at the loss to the next: a sixtieth of the seconds
+RATES = (0.01, 0.05, 0.2, 1.0)
+ROWS = 100  # looks at the loss in a run
+SHARES = (0.5, 0.9)  # of the gain
 Row = tuple[float, float]  # seconds, loss
+NEVER: Row = float("inf"), -float("inf")
 
 
 class AllTumours(Penalties):
@@ -46,15 +50,16 @@ def learned_features() -> BilevelProblem:
 
 
 PROBLEMS: dict[str, tuple[Callable[[], BilevelProblem], float]] = {  # with the seconds of a run
-    "small, no noise": (AllTumours, 3.0),
-    "noisy, convex": (SmallCleaning, 8.0),
-    "noisy, features": (learned_features, 12.0),
+    "small, no noise": (AllTumours, 1.0),
+    "noisy, convex": (SmallCleaning, 2.0),
+    "noisy, features": (learned_features, 3.0),
 }
 
 
 def by_objective(problem: BilevelProblem, rate: float, make: Callable[..., Any]) -> Iterator[tuple[Tensor, Tensor]]:
-    """(x, y) after each step of an optimiser on Phi."""
-    phi, x = objective(problem), problem.start(torch.Generator().manual_seed(0))[0].clone().requires_grad_()
+    """(x, y) at the start and after each step of an optimiser on Phi."""
+    x, y = problem.start(torch.Generator().manual_seed(0))
+    phi, x = objective(problem), x.clone().requires_grad_()
     optimiser = make([x], rate)
 
     def closure() -> Tensor:
@@ -63,18 +68,19 @@ def by_objective(problem: BilevelProblem, rate: float, make: Callable[..., Any])
         value.backward()
         return value
 
+    yield x.detach(), y
     while True:
         optimiser.step(closure)
         yield x.detach(), phi.y
 
 
 def by_steps(problem: BilevelProblem, rate: float, name: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """(x, y) after each step of a single-loop method."""
+    """(x, y) at the start and after each step of a single-loop method."""
     solver = replace(suggest(problem, name).solver, alpha=Adam(rate))
     state = solver.init(problem)
     while True:
-        state = solver.step(problem, state)
         yield state.x, state.y
+        state = solver.step(problem, state)
 
 
 def lbfgs(variables: list[Tensor], rate: float) -> torch.optim.Optimizer:
@@ -88,23 +94,23 @@ TOOLS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
 }
 
 
-def rows_of(problem: BilevelProblem, steps: Iterator[tuple[Tensor, Tensor]], seconds: float) -> list[Row]:
-    """The loss along a run, from its start on; looks at it cost nothing."""
-    full = problem.full().upper
-
-    def loss(x: Tensor, y: Tensor) -> float:
-        with torch.no_grad():
-            return problem.upper(x, y, full).item()
-
-    rows, spent = [(0.0, loss(*problem.start(torch.Generator().manual_seed(0))))], 0.0
-    while spent < seconds and rows[-1][1] < 1e6:
-        due = spent + seconds / ROWS
+def rows_of(problem: BilevelProblem, steps: Iterator[tuple[Tensor, Tensor]], seconds: float) -> Iterator[Row]:
+    """The loss along a run, most often at its start. `suggest` and the looks at the loss cost nothing."""
+    x, y = next(steps)
+    spent = 0.0
+    for due in (seconds * (k / ROWS) ** 2 for k in range(1, ROWS + 1)):
         began = time.process_time()
-        while time.process_time() - began < due - spent:
+        while spent + time.process_time() - began < due:
             x, y = next(steps)
         spent += time.process_time() - began
-        rows.append((spent, loss(x, y)))
-    return rows
+        yield spent, upper_loss(problem, x, y)
+        if not x.isfinite().all():
+            return
+
+
+def upper_loss(problem: BilevelProblem, x: Tensor, y: Tensor) -> float:
+    with torch.no_grad():
+        return problem.upper(x, y, problem.full().upper).item()
 
 
 def main() -> None:
@@ -112,27 +118,23 @@ def main() -> None:
     table = []
     for title, (make, seconds) in PROBLEMS.items():
         problem = make()
-        for steps, _ in TOOLS.values():
-            next(steps(problem, 0.01))  # what only a first step costs
-        runs = {
-            (tool, rate): rows_of(problem, steps(problem, rate), seconds)
-            for tool, (steps, rates) in TOOLS.items()
-            for rate in rates
-        }
-        start = next(iter(runs.values()))[0][1]
-        lowest = min(loss for rows in runs.values() for _, loss in rows)
-        level = lowest + 0.1 * (start - lowest)
-        for tool, (_, rates) in TOOLS.items():
-            reached = {
-                rate: min((at for at, loss in runs[tool, rate] if loss <= level), default=float("inf"))
-                for rate in rates
-            }
-            rate = min(reached, key=reached.__getitem__)
-            table.append((title, tool, reached[rate], rate, level, start))
+        names = [(tool, rate) for tool, (_, rates) in TOOLS.items() for rate in rates]
+        runs = [rows_of(problem, TOOLS[tool][0](problem, rate), seconds) for tool, rate in names]
+        turns = zip_longest(*runs, fillvalue=(float("inf"), float("inf")))  # a look at each, and the next at each
+        rows = dict(zip(names, zip(*turns, strict=True), strict=True))
+        x = problem.start(torch.Generator().manual_seed(0))[0]
+        start = upper_loss(problem, x, refit(problem, x).y)
+        lowest = min(loss for row in rows.values() for _, loss in row)
+        for share, (tool, (_, rates)) in product(SHARES, TOOLS.items()):
+            level = start - share * (start - lowest)
+            times = {rate: min(at for at, loss in (*rows[tool, rate], NEVER) if loss <= level) for rate in rates}
+            rate = min(times, key=times.__getitem__)
+            table.append((title, share, tool, times[rate], rate, level, start))
             print(
-                f"{title:18}{tool:20}{reached[rate]:8.2f} s, rate {rate:g}, to {level:.3f} from {start:.3f}", flush=True
+                f"{title:16} {share} {tool:19} {times[rate]:7.3f} s, rate {rate:g}, to {level:.4f} of {start:.4f}",
+                flush=True,
             )
-    columns = ["problem", "tool", "seconds", "rate", "level", "start"]
+    columns = ["problem", "share", "tool", "seconds", "rate", "level", "start"]
     keep({"which_tool": pd.DataFrame(table, columns=columns)}, "which_tool", machine())
 
 

@@ -55,10 +55,11 @@ class Checkpoint:
         self.rank, processes = problem.processes()
         names = {"problem": type(problem.local()).__qualname__, "solver": type(solver).__qualname__}
         options |= {"processes": processes} | names | {f"solver's {key}": value for key, value in vars(solver).items()}
+        # By their words; the address of a function is another one in each process.
         self.options = {name: re.sub(" at 0x[0-9a-fA-F]+", "", repr(value)) for name, value in options.items()}
         here = self._point(start)  # "first" is after the first step, "previous" before the last one
         self.points: dict[str, Any] = {"start": here, "first": None, "previous": None, "here": here}
-        self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}
+        self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}  # that a file may make
         self.latest: dict[str, Any] | None = None
         self.due = -math.inf
         self.owner = path.with_name(f".{path.name}{LOCK}")  # the lock, in which is the number of the process
@@ -150,7 +151,7 @@ class Checkpoint:
         for name, now in self.options.items():
             if (then := saved["options"][name]) != now:
                 raise ValueError(f"its {name} is {then}, now it is {now}")
-        with torch.serialization.safe_globals([*NUMPY, *self.classes]):  # a file can make nothing else
+        with torch.serialization.safe_globals([*NUMPY, *self.classes]):
             return torch.load(io.BytesIO(content), weights_only=True), saved["torch"]
 
     def _check_step(self, step: str, before: Snapshot, after: Snapshot, version: str) -> None:
@@ -171,7 +172,7 @@ def difference(one: Any, other: Any) -> str:
 
 
 def _leaves(value: Any, name: str = "value") -> Iterator[tuple[str, Any]]:
-    """The kinds, keys and bits that a nest is made of, each with the name of the field that it is in."""
+    """The kinds, keys and bits that a nest is made of, outermost first, each as (name of its field, (kind, ...))."""
     if isinstance(value, Tensor | np.ndarray):
         bits = value if isinstance(value, np.ndarray) else value.detach().cpu().reshape(-1).view(torch.uint8).numpy()
         yield name, (value.dtype, value.shape, bits.tobytes())

@@ -77,6 +77,7 @@ def refit(
                 if "max_iter" in group:
                     group["max_iter"] = min(STEPS_AT_ONCE, most - taken)
                 method.step(loss)
+                # L-BFGS takes several steps at once and counts them: fewer than it may, and it stands still.
                 before, taken = taken, method.state[y].get("n_iter", taken + 1)
                 if taken < before + group.get("max_iter", 1) or norm(y.grad) <= scale * tolerance * first:
                     break

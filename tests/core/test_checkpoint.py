@@ -4,12 +4,15 @@ import io
 import os
 import pickle
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections import deque, namedtuple
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +21,7 @@ import pytest
 import torch
 from torch import nn
 
+import bilevel_core
 from bilevel_book.methods import SOLVERS
 from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, checkpoint, from_modules, run
 from bilevel_core.checkpoint import FORMAT, sha256, write_atomically
@@ -285,14 +289,27 @@ def test_checkpoint_of_another_run_is_refused(path, first, second, words):
     assert saved(path, **first, steps=5).state.t == 5
 
 
-@pytest.mark.parametrize(
-    "make", [networks, lambda: typed(TOY), lambda: typed(f'"""A comment."""\n{TOY}'), lambda: Buffered(1.0)]
-)
-def test_same_run_made_anew_is_recognised(path, make):
-    if make is not networks:
-        saved(path, make() if make().__class__.__name__ != "Toy" else typed(TOY))
-    resumed = saved(path, make(), steps=6)
+SAME = (networks,) * 2, (lambda: Buffered(1.0),) * 2, (lambda: typed(TOY), lambda: typed(f'"""Words."""\n{TOY}'))
+
+
+@pytest.mark.parametrize(("make", "again"), SAME, ids=["networks", "a buffer", "other words"])
+def test_same_run_made_anew_is_recognised(path, make, again):
+    saved(path, make())
+    resumed = saved(path, again(), steps=6)
     assert same_state(resumed.state, run(make(), FMBO(), steps=6, **quiet).state)
+
+
+def test_few_states_stay_in_memory_between_saves(path, monkeypatch):
+    """Those at the start, after the first step, before and after the last one, and the best."""
+    monkeypatch.setattr(checkpoint, "PAUSE_SECONDS", 1e9)
+    seen, alive = [], []
+
+    def callback(state, row):
+        seen.append(weakref.ref(state))
+        alive.append(sum(each() is not None for each in seen))
+
+    saved(path, steps=50, every=1, callback=callback)
+    assert max(alive) <= 5
 
 
 def test_another_torch_is_told_if_its_steps_differ(path):
@@ -435,17 +452,22 @@ def test_lock_that_somebody_deleted_loses_nothing(path):
 
 RUN = """
 import sys
-from bilevel_core import FdeHBO, run
+from bilevel_core import FdeHBO, run, runner
 from bilevel_core.problems import Quadratic
+assert runner.__doc__.startswith("Edited.")
 run(Quadratic(noise=0.5), FdeHBO(), 4, steps=10**6, every=5, progress=False, checkpoint=sys.argv[1])
 """
 
 
 @pytest.mark.slow
-def test_killed_runs_resume_bit_equal_and_hold_no_lock(path):
+def test_killed_runs_resume_bit_equal_and_hold_no_lock(path, tmp_path_factory):
+    """They are of a library with other words in its docstrings, which changes nothing."""
+    library = shutil.copytree(Path(bilevel_core.__file__).parent, tmp_path_factory.mktemp("other") / "bilevel_core")
+    for file in library.rglob("*.py"):
+        file.write_text(file.read_text(encoding="utf-8").replace('"""', '"""Edited. ', 1), encoding="utf-8")
     number = 0
     for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", RUN, path])
+        process = subprocess.Popen([sys.executable, "-c", RUN, path], cwd=library.parent)
         while not path.exists() or content(path)["number"] < number + 3:
             assert process.poll() is None
             time.sleep(0.02)

@@ -340,6 +340,14 @@ def test_interrupted_row_is_not_saved_half(tmp_path):
     assert same_history(resumed.history, run(Ticking(), FMBO(), steps=30, every=5, **quiet).history)
 
 
+def test_refit_takes_as_long_as_it_may(monkeypatch):
+    given = []
+    monkeypatch.setattr(runner.refitting, "refit", lambda *where, seconds: given.append(seconds))
+    for refit in (True, 2.5):
+        run(quadratic(), FMBO(), steps=2, refit=refit, **quiet)
+    assert given == [math.inf, 2.5]
+
+
 def test_refit_that_is_not_possible_is_refused_before_the_work():
     class Drawn(Quadratic):
         full = BilevelProblem.full

@@ -65,6 +65,13 @@ def test_dependencies_are_what_is_imported(package, project):
     assert needed - {"ruff", "pillow"} <= imported  # ruff is a command, pillow is imported as PIL
 
 
+def test_workflows_run_actions_by_commit_and_ask_for_permissions():
+    for file in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = file.read_text(encoding="utf-8")
+        assert all(re.search(r"@[0-9a-f]{40} # v", line) for line in text.splitlines() if "uses:" in line), file.name
+        assert re.search(r"^ *permissions:\n +contents: read$", text, re.M), file.name
+
+
 def below(folder: Path, *patterns: str) -> set[str]:
     """The files in a folder, at any depth, that match one of the patterns; named from the folder."""
     found = {path for pattern in patterns for path in folder.rglob(pattern) if "__pycache__" not in path.parts}

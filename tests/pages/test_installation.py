@@ -7,10 +7,10 @@ import sys
 import nbformat
 import pytest
 
+import tools
 from bilevel_book.paths import CHAPTERS
-from tools import INSTALLATION
 
-CELL = INSTALLATION.format(where="").strip()
+CELL = tools.INSTALLATION.format(where="").strip()
 
 
 @pytest.fixture
@@ -28,6 +28,18 @@ def pretend_not_installed(monkeypatch) -> None:
 def test_every_chapter_has_the_same_first_cell():
     paths = sorted(CHAPTERS.glob("*.ipynb"))
     assert {nbformat.read(path, as_version=4).cells[1].source for path in paths} == {CELL}
+
+
+def test_lab_signs_what_git_has_like_this_and_nothing_else(monkeypatch, tmp_path):
+    tracked, changed, _ = files = [tmp_path / "chapters" / f"{name}.ipynb" for name in "abc"]
+    tracked.parent.mkdir()
+    for file in files:
+        file.write_text("as it was")
+    for command in (["init", "-q"], ["add", tracked, changed]):
+        subprocess.run(["git", "-C", tmp_path, *command], check=True)
+    changed.write_text("another")
+    monkeypatch.setattr(tools, "ROOT", tmp_path)
+    assert tools.unchanged(files) == [tracked]
 
 
 def test_folder_around_the_chapter_is_installed(commands, monkeypatch, tmp_path):

@@ -1,10 +1,11 @@
 """Verifying: the beginning of a stored run done again must be the same text, elsewhere the same numbers."""
 
 import hashlib
+from contextlib import nullcontext
 
 import pytest
 
-from bilevel_book.experiments import reproduce, sweep, verify
+from bilevel_book.experiments import reproduce, sweep, verification, verify
 from bilevel_book.experiments.environment import environment
 from bilevel_book.experiments.tables import StoredRun, table_file, write_table
 from bilevel_book.experiments.verification import Comparison, verify_all
@@ -22,8 +23,14 @@ def test_stored_rows_that_the_code_gives_agree(run, folder):
     assert verify(run, folder) == Comparison(1)
     assert verify(run, folder, rows=3) == Comparison(3)
     assert verify(run, folder, rows=99) == Comparison(4)  # it has no more
-    assert verify_all([run], folder, rows=2, jobs=40) == [Comparison(2)]
     assert verify(run, folder / "elsewhere").mismatch.startswith("main/SOBA_0 is not stored in")
+
+
+def test_no_more_workers_are_started_than_there_are_runs(run, folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr(verification, "worker_processes", lambda jobs: asked.append(jobs) or nullcontext())
+    assert verify_all([run], folder, rows=2, jobs=40) == [Comparison(2)]
+    assert asked == [1]
 
 
 def test_other_code_is_seen(run, folder, monkeypatch):
