@@ -32,6 +32,7 @@ NAMES = ("directions.py", "implicit.py", "runner.py", "checkpoint.py", "solvers/
 LEAST_KILLED = 0.95
 CPU_SECONDS_A_MUTANT, WALL_SECONDS_A_MUTANT = 300, 1200  # the tests of unchanged code take a quarter of it
 NO_TESTS = 5  # the exit code of pytest where it finds none
+MOST_KILLERS = 5
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -96,23 +97,23 @@ def mutants(file: str) -> Iterator[Mutant]:
             yield Mutant(file, function, changed.splitlines()[part.lineno - 1].strip(), changed)
 
 
-class KillersFirst:
-    """For pytest: the tests that killed a mutant lately come first."""
+class Recorder:
+    """For pytest: writes down which test killed a mutant, so that it is tried first on the next."""
 
-    def __init__(self, killers: str) -> None:
-        self.killers = Path(killers)
-
-    def pytest_collection_modifyitems(self, items: list) -> None:
-        when = {test: number for number, test in enumerate(self.killers.read_text().splitlines(), 1)}
-        items.sort(key=lambda item: -when.get(item.nodeid, 0))
+    def __init__(self, killers: Path) -> None:
+        self.killers = killers
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.failed:
-            self.killers.write_text(f"{self.killers.read_text()}{report.nodeid}\n")
+            with self.killers.open("a") as file:
+                file.write(f"{report.nodeid}\n")
 
 
-def run_tests(mutant: Mutant, killers: str) -> int:
-    """The exit code of the tests on a mutant, in a process of its own that has not yet imported the code."""
+def run_tests(mutant: Mutant, killers: Path) -> int:
+    """The exit code of the tests on a mutant, in a process of its own that has not yet imported the code.
+
+    What costs least comes first: tests that killed others lately, the file's own, its folder, its own slow ones.
+    """
     import pytest
 
     get_code, target = SourceFileLoader.get_code, str(ROOT / mutant.file)
@@ -121,13 +122,15 @@ def run_tests(mutant: Mutant, killers: str) -> int:
     )
     signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does
     signal.alarm(WALL_SECONDS_A_MUTANT)
-    folder = slow_tests = "tests/theory"
+    folder = own = "tests/theory"
     if mutant.file.startswith(CORE):
         folder = "tests/core"
-        slow_tests = f"{folder}/test_{'solvers' if 'solvers/' in mutant.file else Path(mutant.file).stem}.py"
+        own = f"{folder}/test_{'solvers' if 'solvers/' in mutant.file else Path(mutant.file).stem}.py"
+    lately = list(dict.fromkeys(reversed(killers.read_text().splitlines())))[:MOST_KILLERS]
     options = ["-x", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider"]
-    for kind, tests in (("not slow", folder), ("slow", slow_tests)):
-        code = pytest.main([*options, "-m", kind, tests], plugins=[KillersFirst(killers)])
+    rest = dict.fromkeys((("-m", "not slow", own), ("-m", "not slow", folder), ("-m", "slow", own)))
+    for tests in [lately, *rest] if lately else rest:
+        code = pytest.main([*options, *tests], plugins=[Recorder(killers)])
         if code not in (0, NO_TESTS):
             return code
     return 0
@@ -155,13 +158,15 @@ def survivors(waiting: list[Mutant], jobs: int) -> Iterator[Mutant]:
                     code = 1
                     try:
                         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-                        code = run_tests(mutant, killers.name)
+                        code = run_tests(mutant, Path(killers.name))
                     finally:
                         os._exit(code)
                 running[pid] = mutant
                 continue
             pid, status = os.wait()
             mutant = running.pop(pid)
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:  # look: was the machine only busy?
+                print("out of time:", ", ".join(mutant[:3]), flush=True)
             if status == 0:
                 yield mutant
 
