@@ -24,7 +24,7 @@ import time
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,7 +34,6 @@ NAMES = ("directions.py", "implicit.py", "runner.py", "checkpoint.py", "solvers/
          "solvers/fdehbo.py", "solvers/soba.py", "solvers/alternating.py")  # fmt: skip
 LEAST_KILLED = 0.95
 CPU_SECONDS_A_MUTANT, WALL_SECONDS_A_MUTANT = 300, 1200  # the tests of unchanged code take a quarter of it
-NO_TESTS = 5  # the exit code of pytest where it finds none
 OPTIONS = "-s", "-qq", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider"
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -112,13 +111,6 @@ def lookup(module: ModuleType, function: str) -> FunctionType | None:
     return None
 
 
-def codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from codes(inner)
-
-
 def is_changed_in_place(mutant: Mutant) -> bool:
     """Give the function in question the code and defaults of the mutant, wherever it is referred to, if there is one.
 
@@ -128,12 +120,12 @@ def is_changed_in_place(mutant: Mutant) -> bool:
     module = importlib.import_module(name)
     if (function := lookup(module, mutant.function)) is None:
         return False
-    compiled, fresh = compile(mutant.source, str(ROOT / mutant.file), "exec"), ModuleType(name)
+    fresh = ModuleType(name)
     vars(fresh).update(__file__=module.__file__, __package__=module.__package__)
-    exec(compiled, vars(fresh))
-    function.__code__ = next(code for code in codes(compiled) if code.co_qualname == function.__code__.co_qualname)
-    again = lookup(fresh, mutant.function)
-    function.__defaults__, function.__kwdefaults__ = again.__defaults__, again.__kwdefaults__
+    exec(compile(mutant.source, str(ROOT / mutant.file), "exec"), vars(fresh))
+    changed = lookup(fresh, mutant.function)
+    function.__code__, function.__defaults__ = changed.__code__, changed.__defaults__
+    function.__kwdefaults__ = changed.__kwdefaults__
     return True
 
 
@@ -218,17 +210,11 @@ class Mutation:
         some = [item for item in items if concerns(item, mutant.file)]
         some.sort(key=lambda item: (when.get(item.nodeid, 0), self.costs[item.nodeid]))
         if is_changed_in_place(mutant):
-            for item in some:
-                if not passes(item):
-                    os.write(writing, item.nodeid.encode())
-                    return 1
-            return 0
+            killer = next((item.nodeid for item in some if not passes(item)), "")
+            os.write(writing, killer.encode())
+            return int(bool(killer))
         import_anew(mutant)
-        lately = list(dict.fromkeys(item.nodeid for item in some if item.nodeid in when))[:5]
-        for tests in (lately, dict.fromkeys(item.nodeid for item in some)):
-            if tests and pytest.main([*OPTIONS, "-x", *tests]) not in (0, NO_TESTS):
-                return 1
-        return 0
+        return int(pytest.main([*OPTIONS, "-x", *(item.nodeid for item in some)]))
 
 
 def concerns(item, file: str) -> bool:
