@@ -10,18 +10,21 @@ of each file as it was tried last. The command fails where a survivor has no rea
 
 import argparse
 import ast
-import contextlib
 import copy
 import csv
+import functools
 import gc
+import importlib
+import inspect
 import itertools
 import os
 import signal
 import sys
-import tempfile
+import time
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,7 +34,7 @@ NAMES = ("directions.py", "implicit.py", "runner.py", "checkpoint.py", "solvers/
          "solvers/fdehbo.py", "solvers/soba.py", "solvers/alternating.py")  # fmt: skip
 LEAST_KILLED = 0.95
 CPU_SECONDS_A_MUTANT, WALL_SECONDS_A_MUTANT = 300, 1200  # the tests of unchanged code take a quarter of it
-NO_TESTS = 5  # the exit code of pytest where it finds none
+OPTIONS = "-s", "-qq", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider"
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
@@ -96,77 +99,148 @@ def mutants(file: str) -> Iterator[Mutant]:
             yield Mutant(file, function, changed.splitlines()[part.lineno - 1].strip(), changed)
 
 
-class KillersFirst:
-    """For pytest: the tests that killed a mutant lately come first."""
-
-    def __init__(self, killers: str) -> None:
-        self.killers = Path(killers)
-
-    def pytest_collection_modifyitems(self, items: list) -> None:
-        when = {test: number for number, test in enumerate(self.killers.read_text().splitlines(), 1)}
-        items.sort(key=lambda item: -when.get(item.nodeid, 0))
-
-    def pytest_runtest_logreport(self, report) -> None:
-        if report.failed:
-            self.killers.write_text(f"{self.killers.read_text()}{report.nodeid}\n")
+def lookup(module: ModuleType, function: str) -> FunctionType | None:
+    """The function of this name, or the one in which it is defined; none for what a class or a module computes."""
+    found: object = module
+    for name in function.split("."):
+        found = vars(found).get(name)
+        found = getattr(found, "fget", getattr(found, "func", getattr(found, "__func__", found)))
+        found = inspect.unwrap(found) if callable(found) else found
+        if isinstance(found, FunctionType):
+            return found
+    return None
 
 
-def run_tests(mutant: Mutant, killers: str) -> int:
-    """The exit code of the tests on a mutant, in a process of its own that has not yet imported the code."""
-    import pytest
+def is_changed_in_place(mutant: Mutant) -> bool:
+    """Give the function in question the code and defaults of the mutant, wherever it is referred to, if there is one.
 
+    What classes, constants and tests compute when they are imported stays as it was.
+    """
+    name = mutant.file.removeprefix("book/").removesuffix(".py").replace("/", ".")
+    module = importlib.import_module(name)
+    if (function := lookup(module, mutant.function)) is None:
+        return False
+    fresh = ModuleType(name)
+    vars(fresh).update(__file__=module.__file__, __package__=module.__package__)
+    exec(compile(mutant.source, str(ROOT / mutant.file), "exec"), vars(fresh))
+    changed = lookup(fresh, mutant.function)
+    function.__code__, function.__defaults__ = changed.__code__, changed.__defaults__
+    function.__kwdefaults__ = changed.__kwdefaults__
+    return True
+
+
+def import_anew(mutant: Mutant) -> None:
+    """Forget what was imported of the project; when it is imported again, the mutant's file is the mutant."""
+    for name, module in list(sys.modules.items()):
+        file = str(getattr(module, "__file__", None))
+        if file.startswith(str(ROOT)) and "/.venv/" not in file and name != "__main__":
+            del sys.modules[name]
     get_code, target = SourceFileLoader.get_code, str(ROOT / mutant.file)
     SourceFileLoader.get_code = lambda self, name: (
         compile(mutant.source, target, "exec") if self.path == target else get_code(self, name)
     )
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does
-    signal.alarm(WALL_SECONDS_A_MUTANT)
-    folder = slow_tests = "tests/theory"
-    if mutant.file.startswith(CORE):
-        folder = "tests/core"
-        slow_tests = f"{folder}/test_{'solvers' if 'solvers/' in mutant.file else Path(mutant.file).stem}.py"
-    options = ["-x", "--tb=no", "--assert=plain", "-p", "no:nbval", "-p", "no:cacheprovider"]
-    for kind, tests in (("not slow", folder), ("slow", slow_tests)):
-        code = pytest.main([*options, "-m", kind, tests], plugins=[KillersFirst(killers)])
-        if code not in (0, NO_TESTS):
-            return code
-    return 0
 
 
-def survivors(waiting: list[Mutant], jobs: int) -> Iterator[Mutant]:
-    """Those on which all tests pass. Each is tried in a fork of this process, which has torch imported already."""
-    import pandas  # noqa: F401
-    import pytest
-    import torch  # noqa: F401
+class Mutation:
+    """For pytest: run the tests once, then those that concern it on each mutant, in a fork that has them at hand."""
 
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-        pytest.main(["--markers", "-p", "no:nbval"])  # imports conftest.py and all plugins
-    from hypothesis import Phase, settings
+    def __init__(self, files: list[str], jobs: int) -> None:
+        self.files, self.jobs = files, jobs
+        self.costs, self.killers = dict[str, float](), list[str]()
+        self.made, self.alive = dict[str, int](), dict[str, list[Mutant]]()
 
-    settings.register_profile("mutants", settings.default, phases=[Phase.generate], report_multiple_bugs=False)
-    settings.load_profile("mutants")  # looks for no smaller example
-    gc.freeze()  # or each fork would look through all of torch for garbage
-    running, waiting = dict[int, Mutant](), waiting[::-1]
-    with tempfile.NamedTemporaryFile() as killers:
+    def pytest_sessionstart(self) -> None:
+        from hypothesis import Phase, settings
+
+        settings.register_profile("mutants", settings.default, phases=[Phase.generate], report_multiple_bugs=False)
+        settings.load_profile("mutants")  # looks for no smaller example
+
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        items[:] = [item for item in items if any(concerns(item, file) for file in self.files)]
+
+    def pytest_runtestloop(self, session) -> bool:
+        for item in session.items:
+            start = time.thread_time()
+            if not passes(item):
+                raise SystemExit(f"{item.nodeid} fails on the code as it is: mend that first")
+            self.costs[item.nodeid] = time.thread_time() - start
+        for kept in gc.get_objects():  # what the unchanged code has computed
+            if type(kept) is functools._lru_cache_wrapper:
+                kept.cache_clear()
+        gc.freeze()  # or each fork would look through all of torch for garbage
+        for file in self.files:
+            made = list(mutants(file))
+            self.made[file], self.alive[file] = len(made), list(self.survivors(made, session.items))
+            store(file, len(made), len(made) - len(self.alive[file]))
+        return True
+
+    def survivors(self, made: list[Mutant], items: list) -> Iterator[Mutant]:
+        """Those on which all tests pass."""
+        running, waiting = dict[int, tuple[Mutant, int]](), made[::-1]
         while waiting or running:
-            if waiting and len(running) < jobs:
-                mutant = waiting.pop()
+            if waiting and len(running) < self.jobs:
+                mutant, (reading, writing) = waiting.pop(), os.pipe()
                 if (pid := os.fork()) == 0:
                     code = 1
                     try:
                         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-                        code = run_tests(mutant, killers.name)
+                        code = self.try_tests(mutant, items, writing)
                     finally:
                         os._exit(code)
-                running[pid] = mutant
+                os.close(writing)
+                running[pid] = mutant, reading
                 continue
             pid, status = os.wait()
-            mutant = running.pop(pid)
+            mutant, reading = running.pop(pid)
+            with open(reading) as pipe:
+                self.killers += pipe.read().splitlines()
+            if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:  # look: was the machine only busy?
+                print("out of time:", ", ".join(mutant[:3]), flush=True)
             if status == 0:
+                print("survived:", ", ".join(mutant[:3]), flush=True)
                 yield mutant
+
+    def try_tests(self, mutant: Mutant, items: list, writing: int) -> int:
+        """Whether a test fails on a mutant: those that killed others lately come first, then what costs least."""
+        import pytest
+
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does
+        signal.alarm(WALL_SECONDS_A_MUTANT)
+        when = {test: -number for number, test in enumerate(self.killers, 1)}
+        some = [item for item in items if concerns(item, mutant.file)]
+        some.sort(key=lambda item: (when.get(item.nodeid, 0), self.costs[item.nodeid]))
+        if is_changed_in_place(mutant):
+            killer = next((item.nodeid for item in some if not passes(item)), "")
+            os.write(writing, killer.encode())
+            return int(bool(killer))
+        import_anew(mutant)
+        return int(pytest.main([*OPTIONS, "-x", *(item.nodeid for item in some)]))
+
+
+def concerns(item, file: str) -> bool:
+    """Whether a test is tried on the mutants of a file: fast ones of its folder, slow ones of its own file of tests."""
+    folder = own = "tests/theory/"
+    if file.startswith(CORE):
+        folder = "tests/core/"
+        own = f"{folder}test_{'solvers' if 'solvers/' in file else Path(file).stem}.py"
+    return item.nodeid.startswith(folder if item.get_closest_marker("slow") is None else own)
+
+
+def passes(item) -> bool:
+    from _pytest.runner import runtestprotocol
+
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def store(file: str, made: int, killed: int) -> None:
+    rows = {row[0]: row for row in csv.reader(NUMBERS.read_text().splitlines())} | {file: [file, made, killed]}
+    NUMBERS.write_text("".join(f"{','.join(map(str, row))}\n" for row in rows.values()))
+    print(f"{file}: {killed} of {made} killed", flush=True)
 
 
 def main() -> int:
+    import pytest
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", help="only this file (can be repeated)")
     parser.add_argument("--jobs", type=int, default=2)
@@ -174,25 +248,19 @@ def main() -> int:
     os.chdir(ROOT)
     theory = [f"{THEORY}{path.name}" for path in sorted((ROOT / THEORY).glob("*.py"))]
     files = given.only or [*(f"{CORE}{name}" for name in NAMES), *theory]
-    unchanged = {file.startswith(THEORY): Mutant(file, "", "", (ROOT / file).read_text()) for file in files}
-    if len(list(survivors(list(unchanged.values()), given.jobs))) < len(unchanged):
-        raise SystemExit("tests fail on the code as it is: mend that first")
-    made = [mutant for file in files for mutant in mutants(file)]
     reasons = {tuple(row[:3]): row[3] for row in csv.reader(REASONS.read_text().splitlines()) if row[0] in files}
-    alive, failed = list[Mutant](), False
-    for mutant in survivors(made, given.jobs):
-        alive.append(mutant)
-        failed |= mutant[:3] not in reasons
-        print("survived:", ", ".join(mutant[:3]), f"({reasons.get(mutant[:3], 'NO REASON')})", flush=True)
-    rows = {row[0]: row for row in csv.reader(NUMBERS.read_text().splitlines())}
-    for part in (*files, CORE, THEORY):
-        if count := sum(mutant.file.startswith(part) for mutant in made):
-            killed = count - sum(mutant.file.startswith(part) for mutant in alive)
-            failed |= part in (CORE, THEORY) and killed < LEAST_KILLED * count
-            rows |= {part: [part, count, killed]} if part in files else {}
-            print(f"{part}: {killed} of {count} killed")
-    NUMBERS.write_text("".join(f"{','.join(map(str, rows[name]))}\n" for name in rows))
-    print("reasons for what did not survive:", *(reasons.keys() - {mutant[:3] for mutant in alive}), sep="\n")
+    mutation = Mutation(files, given.jobs)
+    folders = [f"tests/{name}" for name in ("core", "theory") if any(name in file for file in files)]
+    if pytest.main([*OPTIONS, *folders], plugins=[mutation]) != 0:
+        raise SystemExit("pytest could not run")
+    alive = {mutant[:3] for file in files for mutant in mutation.alive[file]}
+    print("survivors without a reason:", *(alive - reasons.keys()), sep="\n")
+    print("reasons for what did not survive:", *(reasons.keys() - alive), sep="\n")
+    failed = bool(alive - reasons.keys())
+    for part in (CORE, THEORY):
+        made = sum(count for file, count in mutation.made.items() if file.startswith(part))
+        survived = sum(len(some) for file, some in mutation.alive.items() if file.startswith(part))
+        failed |= survived > (1 - LEAST_KILLED) * made
     return int(failed)
 
 

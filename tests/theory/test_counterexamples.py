@@ -68,10 +68,10 @@ def test_descent_of_v_fails_as_printed_and_holds_as_corrected():
     at = Point(vector(0), vector(0), vector(1))  # v* = 0
     step = take_step(problem, at, true_directions(problem, at), alpha=0.0, beta=0.0, lam=0.01)
     for as_printed in (statements.adjoint_descent_as_printed, statements.adjoint_descent_free_as_printed):
-        wrong = as_printed(problem, step, gamma=1e-3, nu=1e-3)
+        wrong = as_printed(problem, step, gamma=1e-3, gamma2=1e-3)
         assert wrong.truth == pytest.approx(0.9801)
         assert wrong.bound < 0
-    assert statements.adjoint_descent(problem, step, gamma=1e-3, nu=1e-3).holds()
+    assert statements.adjoint_descent(problem, step, gamma=1e-3, gamma2=1e-3).holds()
 
 
 @pytest.mark.slow
@@ -216,6 +216,8 @@ def test_printed_w_lets_lam_and_eta_be_too_large():
     c = printed(unit)
     assert c.c_lam * c.w ** (-1 / 3) * (unit.mu + unit.L) == pytest.approx(4, rel=1e-6)
     assert max(c.c_x, c.c_y, c.c_v) * c.w ** (-2 / 3) > 4e4  # eta_1
+    largest = max(c.c_beta * c.c_y**-0.5, c.c_lam * c.c_v**-0.5)  # of beta and lam, where eta is at most 1
+    assert largest * (unit.mu + unit.L) <= 1
 
 
 @pytest.mark.checks("abstract:rate")

@@ -69,12 +69,12 @@ def test_at_rest_and_without_error_the_noise_is_charged_two_four_or_eight_times(
     problem = LogCoshFamily(2 + s.unsqueeze(2), s.unsqueeze(2), b=3 * s, l=4 + s, m=2 * s)
     at = Point(*problem.first, number(2))
     step = standing(problem, at)
-    lower, helper, upper = 3**2, (2 - 1) ** 2, (2 + 2) ** 2  # the variances of the directions
+    lower, adjoint, upper = 3**2, (2 - 1) ** 2, (2 + 2) ** 2  # the variances of the directions
     for check, truth, bound in (
         (statements.lower_error(problem, step, eta), lower, 2 * lower),
-        (statements.adjoint_error(problem, step, eta), helper, 4 * (2**2 + 1)),
+        (statements.adjoint_error(problem, step, eta), adjoint, 4 * (2**2 + 1)),
         (statements.upper_error(problem, step, eta), upper, 4 * (2**2 + 2**2)),
-        (statements.adjoint_error_free(problem, step, eta, 0.1), helper, 8 * (2**2 + 1)),
+        (statements.adjoint_error_free(problem, step, eta, 0.1), adjoint, 8 * (2**2 + 1)),
         (statements.upper_error_free(problem, step, eta, 0.1), upper, 8 * (2**2 + 2**2)),
     ):
         assert check == pytest.approx((truth * eta**2, bound * eta**2))
@@ -85,10 +85,10 @@ def test_what_the_recursions_charge_for_a_move_of_v():
     """g = 2 y^2 - 3 x y has L = 5 and C_gxy = 9; nothing but v moves, u away from v* = 0 and with the error e."""
     problem, u, e, lam, eta = spring(3.0, 4.0), 0.01, 0.2, 0.1, 0.5
     step = standing(problem, Point(*problem.first, number(u)), e_v=e, lam=lam)
-    helper = statements.adjoint_error(problem, step, eta).bound
+    adjoint = statements.adjoint_error(problem, step, eta).bound
     free = statements.adjoint_error_free(problem, step, eta, 0.1).bound
     as_printed = statements.adjoint_error_free_as_printed(problem, step, eta, 0.1).bound
-    for bound, rise, times in ((helper, 5**2, 48), (free, 5**2, 96), (as_printed, 5**4 + 5**2, 96)):
+    for bound, rise, times in ((adjoint, 5**2, 48), (free, 5**2, 96), (as_printed, 5**4 + 5**2, 96)):
         assert bound == pytest.approx((1 - eta) ** 2 * (e**2 + times * lam**2 * (rise * e**2 + 5**4 * u**2)))
     for check in (statements.upper_error(problem, step, eta), statements.upper_error_free(problem, step, eta, 0.1)):
         assert check.bound == pytest.approx((1 - eta) ** 2 * 12 * 9 * lam**2 * (e**2 + 5**2 * u**2))

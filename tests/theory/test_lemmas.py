@@ -223,11 +223,11 @@ def test_objective_descends_up_to_the_errors_of_x_y_and_v(step, longer):
 @pytest.mark.slow
 @pytest.mark.checks("lm:yy", "lm:yy_free")
 @given(steps(), powers(-3, 2), powers(-3, 2), powers(-1, 3))
-def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, nu, longer):
+def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, gamma2, longer):
     problem, step = step
-    assert statements.lower_descent(problem, step, gamma, nu).holds(1e-8)
+    assert statements.lower_descent(problem, step, gamma, gamma2).holds(1e-8)
     far = statements.take_step(problem, step.at, step.h, step.alpha, longer * step.beta, step.lam)
-    assert statements.lower_descent(problem, far, gamma, nu).holds(1e-8)  # for every beta
+    assert statements.lower_descent(problem, far, gamma, gamma2).holds(1e-8)  # for every beta
 
 
 def test_with_the_best_weights_the_descent_of_y_is_attained():
@@ -237,7 +237,7 @@ def test_with_the_best_weights_the_descent_of_y_is_attained():
     h = Directions(y=number(2 - 0.3), v=number(0), x=number(3))  # grad_y g = 2
     step = statements.take_step(problem, at, h, alpha=0.1, beta=0.2, lam=0.0)
     distance, error, target = 0.6, 0.2 * 0.3, 0.1 * 3 / 2
-    check = statements.lower_descent(problem, step, gamma=target / (distance + error), nu=error / distance)
+    check = statements.lower_descent(problem, step, gamma=target / (distance + error), gamma2=error / distance)
     assert check == pytest.approx(((distance + error + target) ** 2,) * 2)
 
 
@@ -246,15 +246,15 @@ def test_with_the_best_weights_the_descent_of_v_is_attained():
     at, h = Point(number(0), number(0), number(1)), Directions(y=number(0), v=number(0.5 - 0.3), x=number(0))
     step = statements.take_step(problem, at, h, alpha=0.0, beta=0.0, lam=0.2)
     distance, error, gamma = 0.9, 0.2 * 0.3, 0.5
-    check = statements.adjoint_descent(problem, step, gamma, nu=error / distance)  # v* stands still
+    check = statements.adjoint_descent(problem, step, gamma, gamma2=error / distance)  # v* stands still
     assert check == pytest.approx(((distance + error) ** 2, (1 + gamma) * (distance + error) ** 2))
 
 
 @pytest.mark.slow
 @pytest.mark.checks("lm:vv", "prop:hessian_free_v", "lm:vv_free")
 @given(steps(), powers(-3, 2), powers(-3, 2))
-def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, nu):
+def test_v_comes_closer_to_its_moving_target_for_all_weights(step, gamma, gamma2):
     problem, step = step
-    assert statements.adjoint_descent(problem, step, gamma, nu).holds(1e-8)
+    assert statements.adjoint_descent(problem, step, gamma, gamma2).holds(1e-8)
     twice = statements.take_step(problem, step.at, step.h, step.alpha, step.beta, 2 * step.lam)
-    assert statements.adjoint_descent(problem, twice, gamma, nu).holds(1e-8)  # lam up to 2 / (mu + L)
+    assert statements.adjoint_descent(problem, twice, gamma, gamma2).holds(1e-8)  # lam up to 2 / (mu + L)

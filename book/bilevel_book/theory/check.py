@@ -46,7 +46,7 @@ class Step(NamedTuple):
 
 
 def take_step(problem: LogCoshFamily, at: Point, h: Directions, alpha: float, beta: float, lam: float) -> Step:
-    """x - alpha h^f, y - beta h^g, P(v - lam h^R), all from the point `at`."""
+    """x - alpha h_x, y - beta h_y, P(v - lam h_v), all from the point `at`."""
     v = project(at.v - lam * h.v, problem.constants.r_v)
     return Step(at, Point(at.x - alpha * h.x, at.y - beta * h.y, v), h, alpha, beta, lam)
 

@@ -118,26 +118,26 @@ class ProofConstants:
 
 
 def printed(p: ProblemConstants, beta: float = 1.0) -> ProofConstants:
-    """def:potentialF and def:parameters as printed. With B = L_fy^2 + C_fy L_gxy^2 / mu^2, spelt out in the paper:
+    """def:potentialF and def:parameters as printed. K = L_fy^2 + (L_gxy r_v)^2 and L_R^2 = L_fy^2 + (L_gyy r_v)^2:
 
-        K_1 = 8 B / (c_beta L_mu),  K_2 = 4 C / (c_lam L_mu),  c_beta^2 >= 512 L_y^2 B / L_mu^2,
-        c_lam^2 >= max{1024 C A / L_mu^2, 128 (mu + L) C c_beta^2 / L_mu, 128 C c_beta^2},   A = (M_v^2 at most) / mu^2,
+        K_1 = 8 K / (c_beta L_mu),  K_2 = 4 C / (c_lam L_mu),  c_beta^2 >= 512 L_y^2 K / L_mu^2,
+        c_lam^2 >= max{1024 C L_R^2 / (mu L_mu)^2, 128 (mu + L) C c_beta^2 / L_mu, 128 C c_beta^2},
         w >= max{c_beta (mu + L), c_lam (mu + L) / (2 mu L)}^3 - 1   (and w >= 2, in the proof).
 
     `beta` >= 1 enlarges c_beta, which the paper allows. L_y, L_Phi and r_v are the corrected ones, and terms of a
     maximum that are never the largest are left out. K_1, K_2, c_beta, c_lam are the same for FdeHBO.
     """
     C, L, L_mu, total = p.C_gxy, p.L, p.L_mu, p.mu + p.L
-    B, M = p.L_fy**2 + (p.L_gxy * p.r_v) ** 2, p.L_fy**2 + (p.L_gyy * p.r_v) ** 2
-    c_beta = beta * sqrt(512 * p.L_y**2 * B) / L_mu
-    c_lam = sqrt(max(1024 * C * M / (p.mu * L_mu) ** 2, 128 * total * C * c_beta**2 / L_mu))
-    q = L_mu * c_beta**2 * total / B
+    K, L_R2 = p.L_fy**2 + (p.L_gxy * p.r_v) ** 2, p.L_fy**2 + (p.L_gyy * p.r_v) ** 2
+    c_beta = beta * sqrt(512 * p.L_y**2 * K) / L_mu
+    c_lam = sqrt(max(1024 * C * L_R2 / (p.mu * L_mu) ** 2, 128 * total * C * c_beta**2 / L_mu))
+    q = L_mu * c_beta**2 * total / K
     cbar_f = max(192 * (p.L_fx**2 + (p.L_gxy * p.r_v) ** 2), 12 * L**2 * c_lam**2, 48 * p.L_Phi**2 * q)
     cbar_g = max(256 * L**2, 128 * L**2 * q)
-    cbar_R = max(768 * M, 48 * L**4 * c_lam**2 / C, 384 * M * q)
+    cbar_R = max(768 * L_R2, 48 * L**4 * c_lam**2 / C, 384 * L_R2 * q)
     small = 1 / (3 * p.L_Phi)
     return ProofConstants(
-        a_y=8 * B / (c_beta * L_mu),
+        a_y=8 * K / (c_beta * L_mu),
         a_v=4 * C / (c_lam * L_mu),
         p_x=1 / cbar_f,
         p_y=1 / cbar_g,
@@ -145,7 +145,7 @@ def printed(p: ProblemConstants, beta: float = 1.0) -> ProofConstants:
         c_beta=c_beta,
         c_lam=c_lam,
         c_x=small + cbar_f,
-        c_y=small + 32 * L**2 * c_beta**2 + 17 * B / L_mu**2 * cbar_g,
+        c_y=small + 32 * L**2 * c_beta**2 + 17 * K / L_mu**2 * cbar_g,
         c_v=small + 48 * L**2 * c_lam**2 + 16 * C / L_mu**2 * cbar_R,
         w=max(2.0, max(c_beta * total, c_lam * total / (2 * p.mu * L)) ** 3 - 1),
     )

@@ -90,56 +90,56 @@ def _function_descent(problem: LogCoshFamily, step: Step, y_price: float) -> Che
     return Check(problem.objective(step.to.x).item(), bound)
 
 
-def lower_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
-    """lm:yy, lm:yy_free, for ALL gamma, nu > 0 and beta >= 0 (printed: for some):
+def lower_descent(problem: LogCoshFamily, step: Step, gamma: float, gamma2: float) -> Check:
+    """lm:yy, lm:yy_free, for ALL gamma, gamma2 > 0 and beta >= 0 (printed: for some):
 
-    ||y_{t+1} - y*_{t+1}||^2 <= (1 + gamma) (1 + nu) [(1 - 2 beta L_mu) ||y - y*||^2
+    ||y_{t+1} - y*_{t+1}||^2 <= (1 + gamma) (1 + gamma2) [(1 - 2 beta L_mu) ||y - y*||^2
                                                          - (2 beta / (mu + L) - beta^2) ||grad_y g||^2]
                                 + (1 + 1/gamma) L_y^2 alpha^2 ||h_x||^2
-                                + (1 + gamma) (1 + 1/nu) beta^2 ||e_y||^2
+                                + (1 + gamma) (1 + 1/gamma2) beta^2 ||e_y||^2
     """
     k, at, to, beta = problem.constants, step.at, step.to, step.beta
     inside = (1 - 2 * beta * k.L_mu) * sq(at.y - problem.y_star(at.x))
     inside -= (2 * beta / (k.mu + k.L) - beta**2) * sq(problem.g_y(at.x, at.y).mean(0))
     bound = (
-        (1 + gamma) * (1 + nu) * inside
+        (1 + gamma) * (1 + gamma2) * inside
         + (1 + 1 / gamma) * k.L_y**2 * sq(to.x - at.x)
-        + (1 + gamma) * (1 + 1 / nu) * beta**2 * sq(errors(problem, step).y)
+        + (1 + gamma) * (1 + 1 / gamma2) * beta**2 * sq(errors(problem, step).y)
     )
     return Check(sq(to.y - problem.y_star(to.x)), bound)
 
 
-def adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
-    """lm:vv, prop:hessian_free_v, lm:vv_free, for all gamma, nu > 0 and 0 <= lam <= 2 / (mu + L):
+def adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, gamma2: float) -> Check:
+    """lm:vv, prop:hessian_free_v, lm:vv_free, for all gamma, gamma2 > 0 and 0 <= lam <= 2 / (mu + L):
 
-    ||v_{t+1} - v*_{t+1}||^2 <= (1 + gamma) (1 + nu) (1 - lam mu)^2 ||v - v*||^2
-                                + (1 + gamma) (1 + 1/nu) lam^2 ||e_v||^2
+    ||v_{t+1} - v*_{t+1}||^2 <= (1 + gamma) (1 + gamma2) (1 - lam mu)^2 ||v - v*||^2
+                                + (1 + gamma) (1 + 1/gamma2) lam^2 ||e_v||^2
                                 + (1 + 1/gamma) L_v^2 [alpha^2 ||h_x||^2 + 2 beta^2 (||e_y||^2 + ||grad_y g||^2)]
     """
     k = problem.constants
-    return _adjoint_descent(problem, step, gamma, nu, (1 - step.lam * k.mu) ** 2, k.L_v**2)
+    return _v_descent(problem, step, gamma, gamma2, (1 - step.lam * k.mu) ** 2, k.L_v**2)
 
 
-def adjoint_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+def adjoint_descent_as_printed(problem: LogCoshFamily, step: Step, gamma: float, gamma2: float) -> Check:
     """lm:vv: the same with the factor 1 - 2 lam (L + L^3) mu / (mu + L) + lam^2 L^2, and `squared_speed` for L_v^2"""
     k = problem.constants
-    return _adjoint_descent(problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy))
+    return _v_descent(problem, step, gamma, gamma2, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy))
 
 
-def adjoint_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, nu: float) -> Check:
+def adjoint_descent_free_as_printed(problem: LogCoshFamily, step: Step, gamma: float, gamma2: float) -> Check:
     """prop:hessian_free_v, lm:vv_free: that factor, and C_fy^2 in `squared_speed`"""
     k = problem.constants
-    return _adjoint_descent(
-        problem, step, gamma, nu, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy**2)
+    return _v_descent(
+        problem, step, gamma, gamma2, _factor_as_printed(k.mu, k.L, step.lam), squared_speed(k, k.C_fy**2)
     )
 
 
-def _adjoint_descent(problem: LogCoshFamily, step: Step, gamma: float, nu: float, factor: float, speed: float) -> Check:
+def _v_descent(problem: LogCoshFamily, step: Step, gamma: float, gamma2: float, factor: float, speed: float) -> Check:
     """factor: what the step on the linear system leaves of ||v - v*||^2; speed: the squared speed of v*."""
     at, to = step.at, step.to
     bound = (
-        (1 + gamma) * (1 + nu) * factor * sq(at.v - problem.v_star(at.x, at.y))
-        + (1 + gamma) * (1 + 1 / nu) * step.lam**2 * sq(errors(problem, step).v)
+        (1 + gamma) * (1 + gamma2) * factor * sq(at.v - problem.v_star(at.x, at.y))
+        + (1 + gamma) * (1 + 1 / gamma2) * step.lam**2 * sq(errors(problem, step).v)
         + (1 + 1 / gamma) * speed * bound_on_move(problem, step)
     )
     return Check(sq(to.v - problem.v_star(to.x, to.y)), bound)

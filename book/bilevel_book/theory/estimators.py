@@ -68,8 +68,8 @@ def upper_error_free(problem: LogCoshFamily, step: Step, eta: float, delta: floa
 def _upper_moves(problem: LogCoshFamily, step: Step) -> float:
     """L_F^2 times `bound_on_move`, + 2 C_gxy lam^2 (||e_v||^2 + L^2 ||v - v*||^2): the bracket of lm:errorf."""
     k, (x, y, v) = problem.constants, step.at
-    helper = sq(errors(problem, step).v) + k.L**2 * sq(v - problem.v_star(x, y))
-    return squared_L_F(k) * bound_on_move(problem, step) + 2 * k.C_gxy * step.lam**2 * helper
+    of_v = sq(errors(problem, step).v) + k.L**2 * sq(v - problem.v_star(x, y))
+    return squared_L_F(k) * bound_on_move(problem, step) + 2 * k.C_gxy * step.lam**2 * of_v
 
 
 def adjoint_error(problem: LogCoshFamily, step: Step, eta: float) -> Check:

@@ -92,8 +92,8 @@ class Variances(NamedTuple):
 class LogCoshFamily(BilevelProblem):
     """n samples, all derivatives and all constants by formula.
 
-        g_i(x, y) = y' A_i y / 2 - y' B_i x - b_i' y + sum_k kappa_k lc(a_k' y + r_k' x + s_ik),    kappa_k >= 0
-        f_i(x, y) = sum_k c_k lc(p_k' x + q_k' y + u_ik) + l_i' y + m_i' x,                          lc = log cosh
+        g_i(x, y) = y' A_i y / 2 - y' B_i x - b_i' y + sum_k c_k lc(a_k' y + r_k' x + s_ik),    c_k >= 0
+        f_i(x, y) = sum_k c'_k lc(p_k' x + q_k' y + u_ik) + l_i' y + m_i' x,                          lc = log cosh
 
     A batch is an index, or a tensor of indices, of samples. Derivatives are returned for all samples at once, with
     the sample as the first axis: `g_y(x, y).mean(0)` is the expectation.
@@ -119,7 +119,7 @@ class LogCoshFamily(BilevelProblem):
         self.l, self.m = zero_y if l is None else l, zero_x if m is None else m
         self.first = (zero_x[0], zero_y[0]) if start is None else start
         if (self.ridges_g.weight < 0).any():
-            raise ValueError("the weights kappa of the lower level must not be negative: g would not be convex")
+            raise ValueError("the weights of the ridges of g must not be negative: g would not be convex")
         self.constants = self._constants()
 
     @classmethod
@@ -135,7 +135,7 @@ class LogCoshFamily(BilevelProblem):
         scale_f: float = 1.0,
         scale_f_x: float = 1.0,
     ) -> "LogCoshFamily":
-        """A random member. Scales: mu of A, coupling of B, bending of kappa, scale_f of f, scale_f_x of x in f."""
+        """A random member. Scales: mu of A, coupling of B, bending of its ridges, scale_f of f, scale_f_x of x in f."""
 
         def normals(*shape: int) -> Tensor:
             return normal(*shape, generator=generator)
@@ -265,15 +265,15 @@ class LogCoshFamily(BilevelProblem):
         in_g, in_f = self.ridges_g.sizes(), self.ridges_f.sizes()
         return Constants(
             mu=torch.linalg.eigvalsh(self.A.mean(0)).min().item(),
-            L=L_of_A_B + sum(kappa * a * ar for kappa, a, _, ar in in_g),
-            L_gyy=MAX_TANH_2 * sum(kappa * a**2 * ar for kappa, a, _, ar in in_g),
-            L_gxy=MAX_TANH_2 * sum(kappa * a * r * ar for kappa, a, r, ar in in_g),
-            C_gxy=(norm_B + sum(kappa * a * r for kappa, a, r, _ in in_g)) ** 2,
+            L=L_of_A_B + sum(weight * a * ar for weight, a, _, ar in in_g),
+            L_gyy=MAX_TANH_2 * sum(weight * a**2 * ar for weight, a, _, ar in in_g),
+            L_gxy=MAX_TANH_2 * sum(weight * a * r * ar for weight, a, r, ar in in_g),
+            C_gxy=(norm_B + sum(weight * a * r for weight, a, r, _ in in_g)) ** 2,
             L_fx=sum(c * p * qp for c, _, p, qp in in_f),
             L_fy=sum(c * q * qp for c, q, _, qp in in_f),
             C_fy=(sum(c * q for c, q, _, _ in in_f) + self.l.mean(0).norm().item()) ** 2,
-            M4_H=MAX_TANH_3 * sum(kappa * a**4 for kappa, a, _, _ in in_g),
-            M4_J=MAX_TANH_3 * sum(kappa * a**3 * r for kappa, a, r, _ in in_g),
+            M4_H=MAX_TANH_3 * sum(weight * a**4 for weight, a, _, _ in in_g),
+            M4_J=MAX_TANH_3 * sum(weight * a**3 * r for weight, a, r, _ in in_g),
         )
 
 

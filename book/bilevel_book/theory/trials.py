@@ -122,12 +122,12 @@ def least_factors(tried: Iterable[tuple[str, LogCoshFamily, Trial]]) -> dict[tup
     return least
 
 
-def curl(problem: LogCoshFamily, x: Tensor, delta: float, h: float = 1e-4) -> float:
+def curl(problem: LogCoshFamily, x: Tensor, delta: float, space: float = 1e-4) -> float:
     """d F_2 / d x_1 - d F_1 / d x_2 of the mean of d_x, once y and v are solved for; 0 if F is a gradient."""
 
     def field(x):
         y = problem.y_star(x)
         return problem.directions(x, y, problem.v_star(x, y, delta), delta).x.mean(0)
 
-    first, second = ((field(x + e) - field(x - e)) / (2 * h) for e in h * torch.eye(2, dtype=x.dtype))
+    first, second = ((field(x + e) - field(x - e)) / (2 * space) for e in space * torch.eye(2, dtype=x.dtype))
     return (first[1] - second[0]).item()
