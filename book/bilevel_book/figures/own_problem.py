@@ -57,13 +57,14 @@ def attention(steps: pd.DataFrame, errors: pd.DataFrame) -> Figure:
         axes[2].set(xscale="log", yscale="log", xlabel="δ, with ||v|| = 1", ylabel="relative error", ylim=(None, 2))
         last = own[own.length == own.length.max()].set_index("method")
         times, memory = (last[column].FdeHBO / last[column].FMBO for column in ("ms", "megabytes"))
-        longest = f"At {own.length.max()} characters FdeHBO takes"
-        axes[0].set_title(f"{longest} {times:.2f} of FMBO's time")
+        axes[0].set_title(f"FdeHBO at {own.length.max()}: {times:.2f} of FMBO's time")
         axes[1].set_title(f"... and {memory:.2f} of its memory")
-        axes[2].set_title("Differences need float32 and a δ near 0.1")
+        axes[2].set_title("Differences need float32 and a δ of about 0.1")
         for ax, bottom in zip(axes, (0.71, 0.405, 0.07), strict=True):
             ax.set_position((0.14, bottom, 0.6, 0.24))
-            name_lines(ax)
+        name_lines(axes[0])
+        name_lines(axes[1])
+        axes[2].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=9)
         return figure
 
 
