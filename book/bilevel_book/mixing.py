@@ -139,7 +139,7 @@ class Mixing(Modules):
                 train(net, self.domains, torch.tensor(CRAWL), pretrain, batch_size)
                 add_adapters(net, rank)
         weights = {"uniform": torch.ones(5), "crawl": torch.tensor(CRAWL)}
-        first = weights[start] if start in weights else self.best_of_random(net, seed, batch_size)
+        first = weights[start] if start in weights else self.best_of_random(net, seed, floor, batch_size)
         of = torch.arange(5).repeat_interleave(ROWS)
         rows = self.domains.flatten(0, 1)
         lower = rows[:, :-1], {"next": rows[:, 1:], "domain": of}
@@ -147,15 +147,15 @@ class Mixing(Modules):
         upper = upper[:, :-1], upper[:, 1:]
         super().__init__(outer, net, (loss, mixed), upper, lower, batch_size, ridge, features=False)
 
-    def best_of_random(self, net: nn.Module, seed: int, batch_size: int, tries: int = 20) -> Tensor:
-        """Of mixtures that are uniform on the simplex, the one with the lowest loss after a training of its own."""
+    def best_of_random(self, net: nn.Module, seed: int, floor: float, batch_size: int, tries: int = 20) -> Tensor:
+        """Of weights that are uniform on the simplex, those with the lowest loss after a training of their own."""
 
-        def after_training(p: Tensor) -> float:
+        def after_training(weights: Tensor) -> float:
+            p = Proportions(weights.log(), floor)().detach()
             train(trained := copy.deepcopy(net), self.domains, p, self.retrain, batch_size)
             return loss_on(trained, self.selection)
 
-        drawn = torch.empty(tries, 5).exponential_(generator=seeded(seed))
-        return min(drawn / drawn.sum(1, keepdim=True), key=after_training)
+        return min(torch.empty(tries, 5).exponential_(generator=seeded(seed)), key=after_training)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """The loss on other text of the target, at y and for a y that is trained anew on p(x); one to choose settings
