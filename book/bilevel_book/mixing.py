@@ -9,6 +9,7 @@ on a crawl and frozen. The text of the K = 5 domains and of the target is made h
 records: it has sums in it, which only the second domain shows. No p_k falls below floor / K, so p keeps some entropy.
 """
 
+import copy
 import json
 import random
 import warnings
@@ -117,34 +118,44 @@ class Mixing(Modules):
     def __init__(
         self,
         seed: int = 0,
-        start: str = "uniform",  # or "crawl", as the domains lie there, or "random", uniform on the simplex
-        draw: int = 0,  # which of the random ones
+        start: str = "uniform",  # or "crawl", as the domains lie there, or "random": the best of 20 random mixtures
         fused: bool = True,
         rank: int = 0,
         pretrain: int = 300,  # steps on the crawl, before the adapters of that rank
         retrain: int = 0,  # steps of a new y on p(x), by which `evaluate` judges x
         width: int = 64,
+        length: int = LENGTH,
         batch_size: int = 16,
         floor: float = 0.1,
         ridge: float = 1e-4,
     ):
-        made = [text(each, ROWS, LENGTH + 1, 10 * seed + k) for k, each in enumerate((*DOMAINS.values(), TARGET))]
+        made = [text(each, ROWS, length + 1, 10 * seed + k) for k, each in enumerate((*DOMAINS.values(), TARGET))]
         self.domains, self.retrain = torch.stack(made[:-1]), retrain
         upper, self.selection, self.test = made[-1].split([ROWS // 2, ROWS // 4, ROWS // 4])
-        random_weights = torch.empty(5).exponential_(generator=seeded(1000 * seed + draw))
-        weights = {"uniform": torch.ones(5), "crawl": torch.tensor(CRAWL), "random": random_weights}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            net = Transformer(width, fused=fused)
+            net = Transformer(width, length, fused=fused)
             if rank:
-                train(net, self.domains, torch.tensor(CRAWL), pretrain)
+                train(net, self.domains, torch.tensor(CRAWL), pretrain, batch_size)
                 add_adapters(net, rank)
+        weights = {"uniform": torch.ones(5), "crawl": torch.tensor(CRAWL)}
+        first = weights[start] if start in weights else self.best_of_random(net, seed, floor, batch_size)
         of = torch.arange(5).repeat_interleave(ROWS)
         rows = self.domains.flatten(0, 1)
         lower = rows[:, :-1], {"next": rows[:, 1:], "domain": of}
-        outer = Proportions(weights[start].log(), floor)
+        outer = Proportions(first.log(), floor)
         upper = upper[:, :-1], upper[:, 1:]
         super().__init__(outer, net, (loss, mixed), upper, lower, batch_size, ridge, features=False)
+
+    def best_of_random(self, net: nn.Module, seed: int, floor: float, batch_size: int, tries: int = 20) -> Tensor:
+        """Of weights that are uniform on the simplex, those with the lowest loss after a training of their own."""
+
+        def after_training(weights: Tensor) -> float:
+            p = Proportions(weights.log(), floor)().detach()
+            train(trained := copy.deepcopy(net), self.domains, p, self.retrain, batch_size)
+            return loss_on(trained, self.selection)
+
+        return min(torch.empty(tries, 5).exponential_(generator=seeded(seed)), key=after_training)
 
     def evaluate(self, x: Tensor, y: Tensor) -> dict[str, float]:
         """The loss on other text of the target, at y and for a y that is trained anew on p(x); one to choose settings
@@ -153,7 +164,7 @@ class Mixing(Modules):
         told = {"target_loss": loss_on(net, self.test)}
         if self.retrain:
             self.load(x, self.inner.weights)
-            train(net, self.domains, p, self.retrain)
+            train(net, self.domains, p, self.retrain, self.lower_size)
             told |= {"retrained_loss": loss_on(net, self.test)}
         told |= {"selection_loss": loss_on(net, self.selection), "effective": (-p @ p.log()).exp().item()}
         return told | dict(zip(DOMAINS, p.tolist(), strict=True))

@@ -5,7 +5,10 @@ import json
 import pytest
 import torch
 
+from bilevel_book.experiments import Plan, load
 from bilevel_book.mixing import DOMAINS, ROWS, Mixing, loss
+from bilevel_book.paths import EXPERIMENTS
+from bilevel_book.verdicts.selection import at_trial
 from bilevel_core import SOBA, Adam, run
 
 
@@ -33,6 +36,17 @@ def test_fused_attention_is_its_formula_and_adapters_begin_with_the_frozen_netwo
 
 
 @pytest.mark.slow
+def test_random_start_is_the_best_of_its_draws():
+    problem = Mixing(width=16, batch_size=4, retrain=3)
+    x, y = problem.start(torch.Generator())
+    drawn = torch.empty(3, 5).exponential_(generator=torch.Generator().manual_seed(7)).log()
+    found = problem.best_of_random(problem.load(x, y)[1], 7, 0.1, 4, tries=3).log()
+    told = [problem.evaluate(each, y)["selection_loss"] for each in drawn]
+    assert torch.equal(found, drawn[told.index(min(told))])
+    assert len(set(told)) == 3
+
+
+@pytest.mark.slow
 def test_mixture_follows_the_target_and_collapse_is_told(small, tmp_path):
     solver = SOBA(alpha=Adam(0.1), beta=Adam(0.01), lam=0.1, delta=0.01)
     x = run(small, solver, steps=30, progress=False).state.x
@@ -43,3 +57,12 @@ def test_mixture_follows_the_target_and_collapse_is_told(small, tmp_path):
     assert list(told) == list(DOMAINS)
     with pytest.warns(UserWarning, match="the mixture has collapsed: 92% of it is noise"):
         small.export(torch.tensor([0.0, 0, 0, 0, 99]), tmp_path / "mixture.json")
+
+
+def test_plan_tunes_what_has_a_box_and_leaves_the_baselines_alone():
+    plan = Plan(load(next(EXPERIMENTS.rglob("mixing.toml"))))
+    plan.ranked = lambda *by: {run.label.split(", trial")[0]: [1, 0] for run in plan.runs("tuning")}
+    boxes, tuned = plan.methods("boxes"), plan.methods("tuned")
+    assert tuned["FMBO"].options == at_trial(boxes["FMBO"].options, 1)
+    assert tuned["best of 20 random"] == boxes["best of 20 random"]
+    assert {method.problem.get("fused", True) for label, method in tuned.items() if "delta" in method.options} == {True}

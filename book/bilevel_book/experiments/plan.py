@@ -163,7 +163,7 @@ class Plan:
         base, order = self.methods(rule.methods), self.ranked(*rule.by)
         decided = {}
         for label, method in base.items():
-            best = at_trial(method.options, order[label][0])
+            best = at_trial(method.options, order.get(label, [0])[0])  # without a box there is nothing to choose
             wider = widened(method.solver, method.options, best) if rule.rule == "wider boxes" else best
             decided[label] = replace(method, options=wider)
         return decided
