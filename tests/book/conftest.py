@@ -9,7 +9,6 @@ import pytest
 from bilevel_book import experiments
 from bilevel_book.ledger import Evidence
 from bilevel_book.verdicts import sentences
-from bilevel_book.verdicts.cells import Outcome
 
 COLUMNS = {
     "hyper-representation": ["upper_loss", "upper_error", "selection_loss", "test_accuracy"],
@@ -50,16 +49,11 @@ def case_of_fixture():
     return case_of
 
 
-def cells(method, *words):
-    """What the cells of a method say, by both rules."""
-    return pd.DataFrame({"method": method, "outcome": words, "earlier": words})
-
-
 @pytest.fixture(scope="session")
 def evidence():
-    said = pd.concat([cells("FdeHBO", *[Outcome.SUPPORTS] * 3), cells("F2SA", *[Outcome.AGAINST] * 3)])
+    rate = pd.DataFrame({"off": [-0.2, 0.1], "low": [-0.3, 0.0], "high": [-0.1, 0.2], "gap to SOBA": [-0.1, 0.1]})
     representation, cleaning = made_up("hyper-representation"), made_up("hyper-cleaning")
-    return Evidence(representation, cleaning, case_of(cleaning, representation), said)
+    return Evidence(representation, cleaning, case_of(cleaning, representation), {"F2SA": rate})
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

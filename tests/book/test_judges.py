@@ -6,7 +6,6 @@ from bilevel_book.ledger import counts, experiments, lemmas, of_experiment, rate
 from bilevel_book.ledger.claim import TUNED
 from bilevel_book.ledger.sentences import as_stated, tuned_alike
 from bilevel_book.verdicts import Verdict
-from bilevel_book.verdicts.cells import Outcome
 from bilevel_book.verdicts.sentences import case
 
 HOLDS, ALIKE, FAILS, UNDECIDED, UNTESTABLE = Verdict
@@ -23,16 +22,14 @@ def changed(table, group, label, last=False, **columns):
     return table
 
 
-def test_a_rate_is_judged_by_its_own_cells(evidence):
-    found = {name: rates.has_rate(evidence.cells, name, 1.5) for name in ("FdeHBO", "F2SA", "PZOBO-S")}
-    assert [claim.verdict for claim in found.values()] == [HOLDS, FAILS, UNTESTABLE]
+def test_a_rate_is_reported_and_gets_no_verdict(evidence):
+    found = {name: rates.has_rate(evidence.rates, name, 3.5) for name in ("F2SA", "PZOBO-S")}
+    assert {claim.verdict for claim in found.values()} == {UNTESTABLE}
+    assert found["PZOBO-S"].numbers == "no number"
     assert found["F2SA"].numbers == (
-        "of 3 cells 0 support, 0 prove nothing, 3 speak against, 0 say nothing; "
-        "with slopes from T = 100 on the verdict stays"
+        "slope minus -0.29 from -0.20 to +0.10 in 2 settings: 1 steeper, 1 with -0.29 in the interval, 0 flatter; "
+        "steeper than the control SOBA in 1"
     )
-    assert rates.has_rate(evidence.cells.assign(outcome=Outcome.NOTHING), "FdeHBO", 1.5).verdict is UNDECIDED
-    other = rates.has_rate(evidence.cells.assign(earlier=Outcome.NOTHING), "FdeHBO", 1.5)
-    assert other.numbers.endswith("with slopes from T = 100 on the verdict would be “undecided”")
 
 
 @pytest.mark.parametrize(("name", "needs"), [("FdeHBO", False), ("PZOBO-S", False), ("FMBO", True), ("stocBiO", True)])

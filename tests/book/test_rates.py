@@ -14,8 +14,7 @@ from bilevel_book.walk import walk
 from bilevel_core import FdeHBO, Samples, hypergradient, run
 from bilevel_core.directions import exact, finite_difference
 
-STORED = [*rates.CLAIMED, rates.CONTROL]
-METHODS = [*STORED, *rates.CONTROLS.values()]
+METHODS = [*rates.CLAIMED, *(name for name in rates.SOBAS if name != "SOBA")]
 
 
 class Alone(Bent):
@@ -111,6 +110,45 @@ def test_slopes_of_short_runs_match_the_theory(method, steepest, flattest, steps
     assert steepest < rates.slope(mean).item() < flattest
 
 
+@pytest.fixture
+def power_laws(monkeypatch):
+    """Stored runs are power laws: `slopes` has the mean slope of a label at a noise and a start; seeds scatter."""
+
+    def store(slopes):
+        off, T = np.linspace(-0.02, 0.02, rates.SEEDS), np.array(rates.horizons(10, 1e5), float)
+
+        def stored(kind, label, noise, start, since, experiment):
+            late = T[since <= T]
+            return pd.DataFrame(np.transpose([late ** (slopes(label, noise, start) + o) for o in off]), index=late)
+
+        monkeypatch.setattr(rates, "stored", stored)
+
+    return store
+
+
+def test_a_report_is_two_sided_and_has_the_gaps_to_both_controls(power_laws):
+    truth = {"SOBA, 1/3": -0.3, rates.CONTROL: -0.66}
+    power_laws(lambda label, noise, start: truth.get(label, {0.2: -0.8, 0.5: -0.66, 2.0: -0.6}[noise]))
+    found = rates.report("FdeHBO")
+    half = 2.365 * np.linspace(-0.02, 0.02, 8).std(ddof=1) / 8**0.5
+    np.testing.assert_allclose(found.off, found.slope + 2 / 3)
+    np.testing.assert_allclose(found.slope, [-0.8, -0.66, -0.6])
+    np.testing.assert_allclose(found.high - found.off, half, rtol=1e-3)
+    np.testing.assert_allclose(found["gap to SOBA, 1/3"], [-0.5, -0.36, -0.3], rtol=1e-6)
+    assert rates.in_words(found, -2 / 3) == (
+        "slope minus -0.67 from -0.13 to +0.07 in 3 settings: 1 steeper, 1 with -0.67 in the interval, 1 flatter; "
+        "steeper than the control SOBA, 1/3 in 3, than SOBA, 2/3 in 1"
+    )
+
+
+@pytest.mark.parametrize(("gap", "starts"), [(0.09, [[0, 20]]), (0.11, [[0, 6], [20, 20]])])
+@pytest.mark.parametrize("of", ["FdeHBO", *rates.CONTROLS["FdeHBO"]])
+def test_settings_whose_slopes_differ_by_less_than_a_tenth_are_one(power_laws, of, gap, starts):
+    power_laws(lambda label, noise, start: -0.5 - gap * (label.startswith(of) and start == 20))
+    found = rates.report("FdeHBO").query("noise == 2")
+    assert [[min(each), max(each)] for each in found.starts] == starts
+
+
 @pytest.mark.parametrize("start", rates.STARTS[1:])
 def test_stored_slopes_with_the_best_constant_steps_match_the_theory(start):
     slopes = rates.fair_slopes(start).set_index("method")
@@ -152,6 +190,6 @@ def test_each_copy_has_its_own_ball():
     ],
 )
 def test_a_negative_control_has_the_steps_of_its_method(method, steps):
-    ours, control = rates.solver(method), rates.solver(rates.CONTROLS[method])
+    ours, control = rates.solver(method), rates.solver(rates.CONTROLS[method][0])
     for name, its in steps.items():
         assert all(ours.value(name, t) == control.value(its, t) for t in (0, 10, 10_000))

@@ -313,6 +313,17 @@ def test_slopes_averages_the_library_s_runs(show):
     fits = last[:, late] @ centred / (centred @ centred)
     assert path["slopes"][0] == pytest.approx([fits.mean().item(), 2.365 * fits.std().item() / 8**0.5], rel=1e-3)
     told(figure, fits.mean().item(), digits=2)
+    for goal, of, low, high in (
+        ({"noise": 2}, 0, -0.67, -0.5),
+        ({"noise": 0.1}, 1, -1, -2 / 3),
+        ({"q": 1, "p": 0.5}, 0, -1, -0.9),
+    ):
+        change(figure, p=1 / 3, q=2 / 3, noise=0.5, seed=0)  # the goals of Chapters 14 and 13
+        change(figure, **goal)
+        figure.locator("xpath=self::*[not(@data-working)]").wait_for(timeout=60_000)
+        mean, half = value(figure, "path")["slopes"][of]
+        assert low < mean < high
+        assert (mean - half < -2 / 3 < mean + half) == (goal == {"noise": 2})
 
 
 def coarse():

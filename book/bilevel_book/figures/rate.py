@@ -7,10 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from bilevel_book.rates import CLAIMED
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
-from bilevel_book.verdicts.cells import ROOM, Outcome
-
-MARKS = {Outcome.SUPPORTS: "<", Outcome.NOTHING: "o", Outcome.AGAINST: ">", Outcome.SILENT: "."}
 
 
 def ripples(
@@ -68,23 +66,23 @@ def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
         return figure
 
 
-def cells(table: pd.DataFrame, method: str, claimed: float) -> Figure:
-    """The slope of a method in every cell, its negative control in grey; left of the dashed line a slope passes."""
-    kinds = list(table.groupby(["experiment", "label"], sort=False))
-    with panels(len(kinds), height=3.6 * len(kinds), sharex=True, squeeze=False) as (figure, axes):
-        for ax, ((experiment, label), rows) in zip(axes[:, 0], kinds, strict=True):
-            for place, row in enumerate(rows.itertuples()):
-                ax.plot([row.control_low, row.control_high], [place, place], color=GREY, linewidth=3)
-                ax.plot(row.control, place, "|", color=GREY, markersize=9, markeredgewidth=2)
-                ax.plot([row.low, row.high], [place, place], color=look(method).color, linewidth=3)
-                ax.plot(row.slope, place, MARKS[row.outcome], color=look(method).color, markersize=8)
-            ax.axvline(claimed, color=BLACK, linewidth=1)
-            ax.axvline(claimed + ROOM, color=BLACK, linewidth=1, linestyle="--")
-            ax.set_yticks(range(len(rows)), [f"{row.noise:g}, {row.start:g}" for row in rows.itertuples()], fontsize=9)
-            ax.set(ylim=(len(rows) - 0.4, -0.6), ylabel="noise, start")
-            ax.set_title(f"{'quadratic' if experiment == 'rate' else 'bent'} lower level: {label}")
-            ax.grid(axis="x", color="#dddddd", linewidth=0.7)
-        ax.set(xlabel="slope of log A; upright: claimed; dashed: claimed + 0.05", xlim=(-1.05, 0))
+def report(found: pd.DataFrame, method: str, title: str, height: float = 3.3) -> Figure:
+    """The slopes of `rates.report` with their intervals, and those of the controls; the upright line is the claim."""
+    claimed = CLAIMED["FdeHBO" if method == "FMBO" else method]
+    controls = [name.removeprefix("gap to ") for name in found if name.startswith("gap to ")]
+    with panels(height=height) as (figure, axes):
+        places = range(len(found))
+        axes.axvline(claimed, color=BLACK, linewidth=1, label=f"claimed, {claimed:.2f}")
+        for name, colour, mark in zip(controls, (GREY, ORANGE), "sD", strict=False):
+            axes.plot(found[name], places, mark, color=colour, markersize=5, label=f"control: {name}")
+        axes.hlines(places, claimed + found.low, claimed + found.high, color=look(method).color, linewidth=5, alpha=0.4)
+        axes.plot(found.slope, places, "o", color=look(method).color, markersize=6, label=method)
+        names = [f"{row.noise:g}, {' to '.join(f'{x:g}' for x in row.starts)}" for row in found.itertuples()]
+        axes.set_yticks(places, names)
+        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.03, 0), ylabel="noise, start", title=title)
+        axes.set_xlabel("slope of A(T) on logarithmic axes, with 95 % interval")
+        axes.grid(axis="x", color="#dddddd", linewidth=0.7)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         return figure
 
 

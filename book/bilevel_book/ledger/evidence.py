@@ -16,25 +16,24 @@ import pandas as pd
 
 from bilevel_book.experiments import runs_of
 from bilevel_book.experiments.report import CLEANING, REPRESENTATION
-from bilevel_book.rates import EARLIER
-from bilevel_book.verdicts.cells import RUNS, cells
+from bilevel_book.rates import RUNS, report
 from bilevel_book.verdicts.sentences import Case, case
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The histories of both experiments as `runs_of` gives them, the sentences, and the cells of the rates."""
+    """The histories of both experiments as `runs_of` gives them, the sentences, and the reports on the rates."""
 
     representation: pd.DataFrame
     cleaning: pd.DataFrame
     case: Callable[[str], Case]  # the sentence of the protocol with this name, and its runs
-    cells: pd.DataFrame  # what every cell says about the rate of its method, and, `earlier`, by the second rule
+    rates: dict[str, pd.DataFrame]  # how far the slopes of a method are from the claimed one
 
     @classmethod
     def stored(cls) -> "Evidence":
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
-        said = [cells(method).assign(method=method, earlier=cells(method, EARLIER).outcome) for method in RUNS]
-        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), pd.concat(said))
+        reports = {method: report(method) for method in RUNS}
+        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), reports)
 
 
 def call(function: Callable[..., Any], tables: dict[str, Any], *arguments: Any, **options: Any) -> Any:
