@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 
 import bilevel_core
 from bilevel_book import address
 
+DETAILS = re.compile(r"^chapters/\d\da_")  # the page of details below a chapter
 LOST = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -84,7 +86,15 @@ def setup(app: Sphinx) -> dict[str, bool]:
         lost = LOST.format(title=escape(title), path=urlsplit(base).path, root=app.config.root_doc)
         (out / "404.html").write_text(lost, encoding="utf-8")
 
+    def without_section_numbers(app: Sphinx, env: BuildEnvironment) -> list[str]:
+        for page in filter(DETAILS.search, env.toc_secnumbers):  # its figures go on counting those of the chapter
+            env.toc_secnumbers[page] = {}
+            for numbered in (env.titles[page], *env.tocs[page].findall(nodes.reference)):
+                numbered.attributes.pop("secnumber", None)
+        return []
+
     app.connect("config-inited", configure)
+    app.connect("env-get-updated", without_section_numbers, priority=600)  # when numbers are given
     app.connect("html-page-context", remove_cards, priority=900)
     app.connect("build-finished", finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

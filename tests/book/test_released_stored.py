@@ -45,11 +45,11 @@ def test_longer_runs_pass_through_the_ends_of_the_shorter_ones():
         assert at_the_published_step(column).loc[RENOISED].equals(longer.loc[RENOISED, ends.columns])
 
 
-def test_line_for_each_switch_has_its_interval_and_its_word():
-    judged = against(READ).loc[["double", "half", "same", "wild"]]
-    panel, other = by_switch("title", {"loss": judged, "again": judged.iloc[:1]}).axes
-    lines = [line.get_xdata() for line in panel.lines if len(line.get_xdata()) == 2 and line.get_linewidth() == 2]
-    assert [*lines[0], *lines[1]] == pytest.approx([2, 2, 0.5, 0.5])
-    assert [text.get_text() for text in panel.get_yticklabels()] == list(judged.index)
-    assert [text.get_text() for text in panel.texts] == ["worse", "better", "alike", "undecided"]
-    assert [text.get_text() for text in other.texts] == ["worse"]
+def test_line_for_each_switch_has_its_mean_and_its_verdict():
+    right = READ.loc[["correct", "double", "half", "same", "wild"]]
+    _, left, other = by_switch("title", right, right.loc[["correct", "wild"]]).axes
+    marks = [line.get_xdata()[0] for line in left.lines if line.get_marker() not in ("None", None)]
+    assert marks == pytest.approx(right.mean(axis=1))
+    assert [text.get_text() for text in left.get_yticklabels()] == list(right.index)
+    assert [text.get_text() for text in left.texts] == ["a guess", "higher", "lower", "no difference", "undecided"]
+    assert [text.get_text() for text in other.texts] == ["a guess", "undecided"]

@@ -10,11 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from bilevel_book.figures.verdicts import intervals
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
+from bilevel_book.verdicts.deciding import MARGIN, against
 
 CHANCE = math.log(10)
-WORSE = {"lower": "better", "higher": "worse"}  # where a small reading is a good one
+MARKS = {  # how a verdict of `against` is drawn, and its name on the page
+    "alike": (ORANGE, "s", "no difference"),
+    "undecided": (GREY, "o", "undecided"),
+    "higher": (RED, ">", "higher"),
+    "lower": (RED, "<", "lower"),
+}
 
 
 def relabelled(
@@ -45,9 +50,9 @@ def levels(
     """A panel for each method: train loss by outer steps, mean and range, beside recorded ends of the released code, as
     it is (filled) and with noise drawn once, and levels in published figures (grey dots)."""
     names = {"correct": "noise drawn once", "labels re-noised": "re-noised", "all": "other switches too"}
-    with panels(len(runs), height=2.6 * len(runs) + 1.0) as (figure, axes):
+    with panels(len(runs), height=2.6 * len(runs) + 1.0, squeeze=False) as (figure, axes):
         handles: dict[str, Line2D] = {}
-        for panel, (method, curves) in zip(axes, runs.items(), strict=True):
+        for panel, (method, curves) in zip(axes[:, 0], runs.items(), strict=True):
             for number, (label, losses) in enumerate(curves.items()):
                 drawn = look(method if number == 0 else f"{method}, {label}", number=number - 1)
                 panel.plot(losses.index, losses.mean(axis=1), label=names[label], **drawn.line)
@@ -63,11 +68,12 @@ def levels(
                 (handles["level in published figure"],) = panel.plot([0, edge], [level] * 2, **dots)
             panel.axhline(CHANCE, color=BLACK, linewidth=0.9)
             panel.text(edge, CHANCE * 0.97, "ln 10", ha="right", va="top", fontsize=9.5)
-            loss_axis(panel)
-            panel.set_ylabel("train loss")
+            panel.set(yscale="log", ylim=(0.33, 28), ylabel="train loss")
+            panel.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
+            panel.minorticks_off()
             panel.set_title(method, fontsize=11)
             name_lines(panel)
-        axes[-1].set_xlabel("outer steps")
+        axes[-1, 0].set_xlabel("outer steps")
         title = "Re-noised labels alone keep the loss near ln 10 or above"
         figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11.5)
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.2)
@@ -79,60 +85,35 @@ def range_of_seeds(panel: Axes, at: pd.Index, losses: pd.DataFrame, colour: str)
     panel.fill_between(at, losses.min(axis=1), losses.max(axis=1), color=colour, alpha=0.2, linewidth=0)
 
 
-def loss_axis(panel: Axes) -> None:
-    panel.set_yscale("log")
-    panel.set_ylim(0.33, 28)
-    panel.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
-    panel.minorticks_off()
-
-
-def by_switch(title: str, judged: dict[str, pd.DataFrame]) -> Figure:
-    """A panel for each reading, a line for each switch, as `against` judged it: to the right it makes things worse."""
-    rows = [len(table) for table in judged.values()]
-    stacked = {"squeeze": False, "sharex": True, "height_ratios": rows}
-    with panels(len(judged), height=1.2 + 0.36 * sum(rows), **stacked) as (figure, axes):
-        for panel, (reading, table) in zip(axes[:, 0], judged.items(), strict=True):
-            intervals(panel, table.reset_index(drop=True), [fill(str(name), 24) for name in table.index], widest=8.0)
-            for line, word in enumerate(table.word):
-                place = panel.get_yaxis_transform()
-                panel.text(1.02, line, WORSE.get(word, word), transform=place, va="center", fontsize=9)
-            panel.set_title(reading, fontsize=10.5, weight="normal")
-            panel.set_xlim(0.6, 8)
-            panel.set_xticks([1, 2, 4], ["1", "2", "4"])
-            panel.tick_params(axis="y", labelsize=8.5)
-        axes[-1, 0].set_xlabel("ratio, with the switch / without it")
+def by_switch(title: str, loss: pd.DataFrame, auc: pd.DataFrame) -> Figure:
+    """Train loss and AUC side by side, a line for each switch below the correct run: mean and range of the seeds, and
+    the verdict on the ratio to the correct run. Dotted is the reading of a guess."""
+    with panels(height=3.7) as (figure, whole):
+        whole.set_axis_off()
+        left, right = figure.subplots(1, 2, sharey=True)
+        for panel, table, chance in ((left, loss, CHANCE), (right, auc, 0.5)):
+            mean, words = table.mean(axis=1), against(table).word
+            panel.axvspan(mean.iloc[0] / (1 + MARGIN), mean.iloc[0] * (1 + MARGIN), color=GREY, alpha=0.25, linewidth=0)
+            panel.axvline(chance, color=BLACK, linestyle=":", linewidth=1.2)
+            panel.text(chance, -0.7, "a guess", ha="center", fontsize=9)
+            panel.hlines(range(len(table)), table.min(axis=1), table.max(axis=1), color=BLACK)
+            panel.plot(mean.iloc[0], 0, "D", color=BLACK)
+            middle = (mean.min() + mean.max()) / 2
+            for line, name in enumerate(table.index[1:], start=1):
+                colour, mark, word = MARKS[words[name]]
+                panel.plot(mean[name], line, mark, color=colour, markerfacecolor="white" if mark == "o" else colour)
+                near = mean[name] < middle
+                panel.annotate(
+                    word, (mean[name], line), (8 if near else -8, 0), textcoords="offset points",
+                    ha="left" if near else "right", va="center", fontsize=9, color=colour,
+                )  # fmt: skip
+            panel.tick_params(axis="y", length=0, labelsize=9)
+        left.set(xlabel="train loss", xlim=(0, 2.7), ylim=(len(loss) - 0.5, -0.6))
+        right.set(xlabel="AUC of the weights", xlim=(0.45, 0.85))
+        left.set_yticks(range(len(loss)), [fill(name, 25) for name in loss.index])
+        for panel, step in ((left, "published step"), (right, "larger step")):
+            panel.set_title(step, fontsize=10, weight="normal", pad=14)
         figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11)
-        return figure
-
-
-def sums(nu: np.ndarray, truth: np.ndarray, paper: np.ndarray, release: np.ndarray) -> Figure:
-    """What two short sums make of 1 / nu."""
-    with panels(height=3.5) as (figure, axes):
-        axes.axhspan(-1, 0, color=RED, alpha=0.08, linewidth=0)
-        axes.axhline(0, color=BLACK, linewidth=0.8)
-        axes.plot(nu, truth, color=BLACK, label="1 / ν, the truth")
-        axes.plot(nu, paper, color=BLUE, label="sum of the paper")
-        axes.plot(nu, release, color=ORANGE, linestyle="--", label="sum of the release")
-        axes.text(0.1, -0.62, "v points backwards", color=RED, fontsize=10)
-        axes.set(ylim=(-0.8, 3.7), xlim=(0, nu[-1]), xlabel="curvature ν", ylabel="v for a unit gradient")
-        name_lines(axes)
-        axes.set_title("Above ν = 2 the release turns v round")
-        return figure
-
-
-def clock(losses: dict[str, pd.DataFrame], costs: dict[str, float], evaluation: float) -> Figure:
-    """Train loss against a clock that counts the cost of a step and one evaluation, of so many seconds, for each."""
-    with panels(height=4.2) as (figure, axes):
-        for method, run in losses.items():
-            seconds = (costs[method] + evaluation) * run.index
-            axes.semilogx(seconds, run.mean(axis=1), markersize=3, label=method, **look(method)._asdict())
-            range_of_seeds(axes, seconds, run, look(method).color)
-        loss_axis(axes)
-        axes.set(xlim=(0.05, 12_000), xlabel="seconds on the clock", ylabel="train loss")
-        axes.set_xticks([0.1, 1, 10, 100, 1000, 10_000], ["0.1", "1", "10", "100", "1000", "10000"])
-        axes.minorticks_off()
-        axes.grid(alpha=0.25)
-        figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
         return figure
 
 
