@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three for two cores: they wait for browsers, kernels and clusters.
 WORKERS ?= 3
 
-.PHONY: bench book lint check test lab notebooks student instructor slides pdf reproduce mutate release cover clean
+.PHONY: bench book lint check test lab notebooks student instructor slides pdf sphinx reproduce mutate release cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -56,6 +56,10 @@ student instructor slides: $(SETUP)
 # Every page and the whole book, printed by Chromium into _build/html/pdf.
 pdf: $(BOOK)
 	$(RUN) book/tools.py pdf
+
+# The same pages by plain Sphinx and its newer theme: the way out, should Jupyter Book 1 end.
+sphinx: $(SETUP)
+	$(RUN) book/sphinx/build.py
 
 # Runs that are stored in results/ with the same settings are not done again.
 reproduce: $(SETUP)

@@ -125,7 +125,10 @@ def setup(app: Sphinx) -> dict[str, bool]:
         lines[:] = to_rst([*lines, *example_of(name, thing).splitlines()])
 
     def signature(app, what, name, thing, options, given, returned):
-        return (signature_of(thing), "") if what in ("function", "method", "class") else ("", "")
+        try:
+            return (signature_of(thing), "") if what in ("function", "method", "class") else None
+        except ValueError:  # Sphinx 9 asks also about what a module imports, and classes written in C have no signature
+            return None
 
     def skip(app, what, name, thing, skipped, options):
         of_a_tuple = (thing.__doc__ or "").startswith("Alias for field number")  # a NamedTuple's own words
