@@ -15,4 +15,5 @@ def test_family_says_which_methods_take_products():
         solver = SOLVERS[name]()
         with counting() as calls:
             solver.step(small, solver.init(small))
-        assert ("products" in text) == (calls.Jv > 0), name
+        assert ("Jv" in text) == (calls.Jv > 0), name
+    assert sum("Jv" in text for text in NEEDS.values()) == 11  # as the title says
