@@ -193,7 +193,7 @@ CURES = {  # what raises a sentence, its words, and what it says to do
     "end above": ([noisy(), SOBA(alpha=5.0)], "ended above its start", [noisy(), SOBA(alpha=0.5)]),
     "lost": ([noisy(), SOBA(alpha=2.0, beta=0.05, lam=0.3)], LOST, [noisy(), SOBA(alpha=0.2, beta=0.05, lam=0.3)],
              [noisy(), SOBA(alpha=Power(2.0 * 8**0.5, p=0.5), beta=0.05, lam=0.3)]),
-    "refit above": ([Seen(), SOBA(alpha=0.1, beta=0.01, lam=0.3)], "x has learned to go with a y",
+    "refit above": ([Seen(), SOBA(alpha=0.1, beta=0.01, lam=0.3)], "or objective(problem), which",
                     [Seen(), SOBA(alpha=0.1, beta=0.3, lam=0.3)]),
     "saturated": ([Squashed(), SOBA(alpha=3e2)], "x is saturated",
                   [Squashed(), SOBA(alpha=0.3)], [Held(), SOBA(alpha=0.3)]),
