@@ -207,9 +207,8 @@ CURES = {  # what raises a sentence, its words, and what it says to do
 def test_cure_of_a_sentence_helps(case):
     """The sentence is gone, and Phi is lower, or as low."""
     (problem, solver), words, *cures = CURES[case]
-    options = {"steps": 100, "progress": False, "blow_up": 1e6 if "diverged" in case else math.inf}
-    options["refit"] = "refit" in case
-    ill, *well = (run(problem, solver, **options) for problem, solver in ((problem, solver), *cures))
+    options = {"steps": 100, "blow_up": 1e6 if "diverged" in case else math.inf, "refit": "refit" in case}
+    ill, *well = (run(problem, solver, progress=False, **options) for problem, solver in ((problem, solver), *cures))
     assert any(words in sentence for sentence in ill.warnings), ill.warnings
     for result in well:
         assert not any(words in sentence for sentence in result.warnings), result.warnings
