@@ -73,6 +73,7 @@ class LowerPoint:
         self.norm = torch.linalg.vector_norm(self.slope).item()
 
     def hessian_vector(self, v: Tensor) -> Tensor:
+        """H v at this y."""
         count(Hv=1)
         return derivatives(self.slope, self.y, grad_outputs=v, retain=True)[0]
 

@@ -30,6 +30,7 @@ class Labelled(NamedTuple):
     targets: Any
 
     def full(self) -> slice:
+        """The places of all rows."""
         return slice(0, len(tree_leaves(self.targets)[0]))  # which is taken without copying anything
 
     def draw(self, n: int, generator: torch.Generator) -> Tensor:
@@ -233,6 +234,7 @@ class ModuleAt(dict[str, Tensor]):
         return torch.func.functional_call(self.module, self, inputs)
 
     def parameters(self) -> Iterator[Tensor]:
+        """The weights, one after the other."""
         return iter(self.values())
 
 

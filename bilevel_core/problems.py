@@ -158,6 +158,7 @@ class Valley(ClosedForm):
         return torch.arcsinh(self.s(x))
 
     def v_star(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        """The solution of H v = grad_y f at (x, y), by default at (x, y*(x))."""
         y = self.y_star(x) if y is None else y
         return (y - self.a) / torch.cosh(y)
 

@@ -53,6 +53,8 @@ def test_public_name_has_docstring(name):
     text = inspect.cleandoc(vars(thing).get("__doc__") or "") if inspect.isclass(thing) else inspect.getdoc(thing) or ""
     assert text
     assert not text.startswith(f"{thing.__name__}(")  # what dataclass and NamedTuple say by themselves
+    methods = [name for name, value in vars(thing).items() if inspect.isfunction(value) and not name.startswith("_")]
+    assert [name for name in methods if not inspect.getdoc(getattr(thing, name))] == []
 
 
 def test_names_that_most_programs_need_have_examples():

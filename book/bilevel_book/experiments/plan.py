@@ -59,9 +59,11 @@ class Run:
         return with_denser_rows(self.budget)
 
     def make_solver(self) -> Solver[Any]:
+        """The method, with the options of this run."""
         return find(self.solver, Solver)(**with_schedules(self.options))
 
     def make_problem(self) -> BilevelProblem:
+        """The problem, drawn with the seed of this run if it takes one."""
         needs_seed = "seed" in parameters(find(self.problem, BilevelProblem))
         options = ({"seed": self.seed} if needs_seed else {}) | self.problem_options
         return _problem(self.problem, json.dumps(options))
