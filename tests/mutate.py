@@ -20,6 +20,7 @@ import itertools
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
@@ -146,7 +147,7 @@ class Mutation:
 
     def __init__(self, files: list[str], jobs: int) -> None:
         self.files, self.jobs = files, jobs
-        self.costs, self.killers = dict[str, float](), list[str]()
+        self.killers, self.costs = tempfile.NamedTemporaryFile("a"), dict[str, float]()  # noqa: SIM115
         self.made, self.alive = dict[str, int](), dict[str, list[Mutant]]()
 
     def pytest_sessionstart(self) -> None:
@@ -171,49 +172,49 @@ class Mutation:
         for file in self.files:
             made = list(mutants(file))
             self.made[file], self.alive[file] = len(made), list(self.survivors(made, session.items))
-            store(file, len(made), len(made) - len(self.alive[file]))
+            killed = len(made) - len(self.alive[file])
+            rows = dict(row.split(",", 1) for row in NUMBERS.read_text().splitlines())
+            rows[file] = f"{len(made)},{killed}"
+            NUMBERS.write_text("".join(f"{name},{numbers}\n" for name, numbers in rows.items()))
+            print(f"{file}: {killed} of {len(made)} killed", flush=True)
         return True
 
     def survivors(self, made: list[Mutant], items: list) -> Iterator[Mutant]:
         """Those on which all tests pass."""
-        running, waiting = dict[int, tuple[Mutant, int]](), made[::-1]
+        running, waiting = dict[int, Mutant](), made[::-1]
         while waiting or running:
             if waiting and len(running) < self.jobs:
-                mutant, (reading, writing) = waiting.pop(), os.pipe()
+                mutant = waiting.pop()
                 if (pid := os.fork()) == 0:
                     code = 1
                     try:
                         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-                        code = self.try_tests(mutant, items, writing)
+                        code = self.try_tests(mutant, items)
                     finally:
                         os._exit(code)
-                os.close(writing)
-                running[pid] = mutant, reading
+                running[pid] = mutant
                 continue
             pid, status = os.wait()
-            mutant, reading = running.pop(pid)
-            with open(reading) as pipe:
-                self.killers += pipe.read().splitlines()
+            mutant = running.pop(pid)
             if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:  # look: was the machine only busy?
                 print("out of time:", ", ".join(mutant[:3]), flush=True)
             if status == 0:
                 print("survived:", ", ".join(mutant[:3]), flush=True)
                 yield mutant
 
-    def try_tests(self, mutant: Mutant, items: list, writing: int) -> int:
+    def try_tests(self, mutant: Mutant, items: list) -> int:
         """Whether a test fails on a mutant: those that killed others lately come first, then what costs least."""
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does
         signal.alarm(WALL_SECONDS_A_MUTANT)
-        when = {test: -number for number, test in enumerate(self.killers, 1)}
+        when = {test: -number for number, test in enumerate(Path(self.killers.name).read_text().splitlines(), 1)}
         some = [item for item in items if concerns(item, mutant.file)]
         some.sort(key=lambda item: (when.get(item.nodeid, 0), self.costs[item.nodeid]))
-        if is_changed_in_place(mutant):
-            killer = next((item.nodeid for item in some if not passes(item)), "")
-            os.write(writing, killer.encode())
-            return int(bool(killer))
-        import_anew(mutant)
+        if is_changed_in_place(mutant) and (killer := next((item.nodeid for item in some if not passes(item)), "")):
+            print(killer, file=self.killers, flush=True)
+            return 1
+        import_anew(mutant)  # for what is computed on import, too
         return int(pytest.main([*OPTIONS, "-x", *(item.nodeid for item in some)]))
 
 
@@ -230,12 +231,6 @@ def passes(item) -> bool:
     from _pytest.runner import runtestprotocol
 
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
-
-
-def store(file: str, made: int, killed: int) -> None:
-    rows = {row[0]: row for row in csv.reader(NUMBERS.read_text().splitlines())} | {file: [file, made, killed]}
-    NUMBERS.write_text("".join(f"{','.join(map(str, row))}\n" for row in rows.values()))
-    print(f"{file}: {killed} of {made} killed", flush=True)
 
 
 def main() -> int:

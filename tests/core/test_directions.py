@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilevel_core import FMBO, Samples
+from bilevel_core import FMBO, SOBA, Samples
 from bilevel_core.counting import counting
 from bilevel_core.directions import (
     ThreeSamples,
@@ -185,16 +185,17 @@ def test_one_graph_at_a_time_keeps_one_graph(generator):
         def __del__(self):
             live.discard(id(self))
 
-    def most_saved(differences):
+    def most_saved(directions):
         most[0] = 0
         with torch.autograd.graph.saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-            differences(problem, *given, 0.1)
+            directions(problem, *given, 0)
         return most[0]
 
     problem = Quadratic()
     given = point(problem, generator)
-    one = most_saved(lambda problem, x, y, v, samples, delta: problem.lower(leaf(x), leaf(y), samples.lower))
-    assert most_saved(one_graph_at_a_time) <= 1.5 * one < 3 * one <= most_saved(finite_difference)
+    one = most_saved(lambda problem, x, y, v, samples, t: problem.lower(leaf(x), leaf(y), samples.lower))
+    together, alone = (most_saved(SOBA(delta=0.1, one_graph=choice).directions) for choice in (False, True))
+    assert alone <= 1.5 * one < 3 * one <= together
 
 
 def test_losses_that_ignore_a_variable(generator):

@@ -1,7 +1,6 @@
 """Every inequality of the proof of Theorem 13.1: by exact expectations on problems, by sympy, and how sharp each is."""
 
 import dataclasses
-import itertools
 from math import exp, fsum, log, log1p
 from types import SimpleNamespace
 
@@ -233,21 +232,6 @@ def test_accounts_are_not_positive_at_any_time_for_any_larger_w(k, t, larger):
     rows = contributions(k, c, c.sizes(t)).values()
     for name, value in accounts(k, c, c.sizes(t)).items():
         assert value <= 1e-12 * sum(abs(row.get(name, 0)) for row in rows)
-
-
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(ProofConstants) if field.name != "w"])
-def test_constants_of_the_theorem_cannot_be_halved_and_doubled(name):
-    """Some account of some problem turns positive on one side at least; the chapter prints how far each may go."""
-    generator = torch.Generator().manual_seed(0)
-    fails = set()
-    for _, factor in itertools.product(range(50), (1 / 3, 3)):
-        size = (10 ** (4 * torch.rand(8, generator=generator, dtype=torch.float64) - 2)).tolist()
-        k = ProblemConstants(size[0], size[0] * (1 + size[1]), *size[2:])
-        c = theorem(k)
-        c = dataclasses.replace(c, **{name: factor * getattr(c, name)})
-        if max(accounts(k, c, c.sizes(0)).values()) > 0:
-            fails.add(factor)
-    assert fails
 
 
 @pytest.mark.parametrize("C", [1e-4, 7.0])  # iota = 1/3, and less
