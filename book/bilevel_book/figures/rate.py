@@ -62,11 +62,12 @@ def report(found: pd.DataFrame, method: str, title: str, height: float = 3.3) ->
         axes.hlines(places, claimed + found.low, claimed + found.high, color=look(method).color, linewidth=5, alpha=0.4)
         axes.plot(found.slope, places, "o", color=look(method).color, markersize=6, label=method)
         names = [f"{row.noise:g}, {' to '.join(f'{x:g}' for x in row.starts)}" for row in found.itertuples()]
-        axes.set_yticks(places, names)
-        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.03, 0), ylabel="noise, start", title=title)
+        axes.set_yticks(places, names, fontsize=9)
+        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.03, 0), ylabel="noise, start")
+        axes.set_title(title, x=-0.2)  # in line with the labels: there is no room for a second line
         axes.set_xlabel("slope of A(T) on logarithmic axes, with 95 % interval")
         axes.grid(axis="x", color="#dddddd", linewidth=0.7)
-        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=4, fontsize=8.5, handlelength=1, columnspacing=1)
         return figure
 
 
