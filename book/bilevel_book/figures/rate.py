@@ -50,22 +50,6 @@ def decay(
         return figure
 
 
-def intervals(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Slopes with their intervals, a panel for each table; upright marks are the claimed slopes."""
-    with panels(len(tables), height=2.3 * len(tables) + 0.6, sharex=True, squeeze=False) as (figure, axes):
-        for ax, (title, table) in zip(axes[:, 0], tables.items(), strict=True):
-            for place, row in enumerate(table.itertuples()):
-                colour, _, marker = look(row.method)
-                ax.plot([row.low, row.high], [place] * 2, color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
-                ax.plot(row.slope, place, marker, color=colour, markersize=8)
-            ax.plot(table.claimed, range(len(table)), "|", color=BLACK, markersize=22, markeredgewidth=2)
-            ax.set_yticks(range(len(table)), table.method)
-            ax.set(ylim=(len(table) - 0.4, -0.6), title=title)
-            ax.grid(axis="x", color="#dddddd", linewidth=0.7)
-        ax.set(xlabel="slope of log A against log T; upright mark: claimed")
-        return figure
-
-
 def report(found: pd.DataFrame, method: str, title: str, height: float = 3.3) -> Figure:
     """The slopes of `rates.report` with their intervals, and those of the controls; the upright line is the claim."""
     claimed = CLAIMED["FdeHBO" if method == "FMBO" else method]
@@ -78,11 +62,12 @@ def report(found: pd.DataFrame, method: str, title: str, height: float = 3.3) ->
         axes.hlines(places, claimed + found.low, claimed + found.high, color=look(method).color, linewidth=5, alpha=0.4)
         axes.plot(found.slope, places, "o", color=look(method).color, markersize=6, label=method)
         names = [f"{row.noise:g}, {' to '.join(f'{x:g}' for x in row.starts)}" for row in found.itertuples()]
-        axes.set_yticks(places, names)
-        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.03, 0), ylabel="noise, start", title=title)
+        axes.set_yticks(places, names, fontsize=9)
+        axes.set(ylim=(len(found) - 0.5, -0.5), xlim=(-1.03, 0), ylabel="noise, start")
+        axes.set_title(title, x=-0.2)  # in line with the labels: there is no room for a second line
         axes.set_xlabel("slope of A(T) on logarithmic axes, with 95 % interval")
         axes.grid(axis="x", color="#dddddd", linewidth=0.7)
-        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        figure.legend(loc="outside lower center", ncols=4, fontsize=8.5, handlelength=1, columnspacing=1)
         return figure
 
 
