@@ -88,7 +88,7 @@ def range_of_seeds(panel: Axes, at: pd.Index, losses: pd.DataFrame, colour: str)
 def by_switch(title: str, loss: pd.DataFrame, auc: pd.DataFrame) -> Figure:
     """Train loss and AUC side by side, a line for each switch: mean and range of the seeds, and the verdict on the
     ratio to the correct run, the first row. A strip shows that run, a dotted line the reading of a guess."""
-    with panels(height=2.9) as (figure, whole):
+    with panels(height=2.75) as (figure, whole):
         whole.set_axis_off()
         left, right = figure.subplots(1, 2, sharey=True)
         for panel, table, chance in ((left, loss, CHANCE), (right, auc, 0.5)):
