@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from bilevel_book.figures.released import newer
 from bilevel_book.finite import FiniteQuadratic
 from bilevel_book.methods import SOLVERS
 from bilevel_book.released.newer import ReleasedF2SA, ReleasedSPABA
@@ -56,9 +55,3 @@ def test_a_run_whose_only_toss_shows_a_look_looks_in_every_step():
     for _ in range(10):
         state = solver.step(problem, state)
     assert problem.looks == 1 + 10
-
-
-def test_the_figure_has_the_two_slips_in_two_panels():
-    above, below = newer([1, 10], {"right": [1.0, 0.1], "wrong": [1.0, 9.0]}, {"a": [1.0], "b": [2.0], "c": [3.0]}).axes
-    assert [list(line.get_ydata()) for line in above.lines] == [[1.0, 0.1], [1.0, 9.0]]
-    assert [list(line.get_ydata()) for line in below.lines] == [[1.0], [2.0], [3.0]]

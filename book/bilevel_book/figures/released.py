@@ -86,33 +86,31 @@ def range_of_seeds(panel: Axes, at: pd.Index, losses: pd.DataFrame, colour: str)
 
 
 def by_switch(title: str, loss: pd.DataFrame, auc: pd.DataFrame) -> Figure:
-    """Train loss and AUC side by side, a line for each switch below the correct run: mean and range of the seeds, and
-    the verdict on the ratio to the correct run. Dotted is the reading of a guess."""
-    with panels(height=3.7) as (figure, whole):
+    """Train loss and AUC side by side, a line for each switch: mean and range of the seeds, and the verdict on the
+    ratio to the correct run, the first row. A strip shows that run, a dotted line the reading of a guess."""
+    with panels(height=2.75) as (figure, whole):
         whole.set_axis_off()
         left, right = figure.subplots(1, 2, sharey=True)
         for panel, table, chance in ((left, loss, CHANCE), (right, auc, 0.5)):
-            mean, words = table.mean(axis=1), against(table).word
-            panel.axvspan(mean.iloc[0] / (1 + MARGIN), mean.iloc[0] * (1 + MARGIN), color=GREY, alpha=0.25, linewidth=0)
+            (correct, *mean), words = table.mean(axis=1), against(table).word
+            lowest, highest = table.min(axis=1)[1:], table.max(axis=1)[1:]
+            panel.axvspan(correct / (1 + MARGIN), correct * (1 + MARGIN), color=GREY, alpha=0.25, linewidth=0)
             panel.axvline(chance, color=BLACK, linestyle=":", linewidth=1.2)
-            panel.text(chance, -0.7, "a guess", ha="center", fontsize=9)
-            panel.hlines(range(len(table)), table.min(axis=1), table.max(axis=1), color=BLACK)
-            panel.plot(mean.iloc[0], 0, "D", color=BLACK)
-            middle = (mean.min() + mean.max()) / 2
-            for line, name in enumerate(table.index[1:], start=1):
-                colour, mark, word = MARKS[words[name]]
-                panel.plot(mean[name], line, mark, color=colour, markerfacecolor="white" if mark == "o" else colour)
-                near = mean[name] < middle
+            for name, place in (("correct", correct), ("a guess", chance)):
+                panel.text(place, -0.65, name, ha="center", fontsize=9)
+            panel.hlines(range(len(mean)), lowest, highest, color=BLACK)
+            for line, (value, told) in enumerate(zip(mean, words, strict=True)):
+                colour, mark, word = MARKS[told]
+                panel.plot(value, line, mark, color=colour, markerfacecolor="white" if mark == "o" else colour)
+                near = value < (correct + chance) / 2
                 panel.annotate(
-                    word, (mean[name], line), (8 if near else -8, 0), textcoords="offset points",
+                    word, (value, line), (8 if near else -8, 0), textcoords="offset points",
                     ha="left" if near else "right", va="center", fontsize=9, color=colour,
                 )  # fmt: skip
             panel.tick_params(axis="y", length=0, labelsize=9)
-        left.set(xlabel="train loss", xlim=(0, 2.7), ylim=(len(loss) - 0.5, -0.6))
-        right.set(xlabel="AUC of the weights", xlim=(0.45, 0.85))
-        left.set_yticks(range(len(loss)), [fill(name, 25) for name in loss.index])
-        for panel, step in ((left, "published step"), (right, "larger step")):
-            panel.set_title(step, fontsize=10, weight="normal", pad=14)
+        left.set(xlabel="train loss, published step", xlim=(0, 2.7), ylim=(len(loss) - 1.4, -0.5))
+        right.set(xlabel="AUC, larger step", xlim=(0.45, 0.85))
+        left.set_yticks(range(len(loss) - 1), [fill(name, 25) for name in loss.index[1:]])
         figure.suptitle(title, x=0.02, ha="left", weight="bold", size=11)
         return figure
 
@@ -125,8 +123,8 @@ def newer(inner: Sequence[int], errors: dict[str, Sequence[float]], slopes: dict
             above.loglog(inner, error, color=colour, linestyle=line, marker=mark, label=name)
         for (name, slope), (colour, line, _) in zip(slopes.items(), looks, strict=True):
             below.semilogy(slope, color=colour, linestyle=line, label=name)
-        above.set(xlabel="inner steps", ylabel="relative error of v", title="F2SA: a gradient taken elsewhere")
-        below.set(xlabel="step", ylabel="‖∇Φ(x)‖", ylim=(1e-6, 5), title="SPABA: a coin tossed once")
+        above.set(xlabel="inner steps", ylabel="relative error of v", title="F2SA with the gradient at z: v gets worse")
+        below.set(xlabel="step", ylabel="‖∇Φ(x)‖", ylim=(1e-6, 5), title="SPABA tossed once can stop at a wrong point")
         above.legend(loc="upper left")
         below.legend(loc="lower left")
         return figure
