@@ -42,9 +42,6 @@ def wrong(problem):
     return (problem.noisy_labels != problem.lower_set.labels).double().mean().item()
 
 
-# All switches off
-
-
 @pytest.mark.slow  # whole data on MNIST
 @pytest.mark.parametrize("solver", [SOLVERS["FMBO"](), SOLVERS["AID-FP"](full=True, inner=1, K=2)])
 def test_with_all_switches_off_the_problem_is_hyper_cleaning(correct, solver):
@@ -65,9 +62,6 @@ def test_with_all_switches_off_the_methods_are_those_of_the_papers(switched, nam
     )
     assert torch.equal(mine.state.x, theirs.state.x)
     assert torch.equal(mine.state.y, theirs.state.y)
-
-
-# Labels
 
 
 def test_a_use_makes_exactly_a_tenth_of_the_batch_wrong_and_touches_nothing_else(renoised, generator):
@@ -133,9 +127,6 @@ def test_a_batch_of_one_gets_no_noise(generator):
     assert wrong(problem) == 0
 
 
-# Where upper batches come from
-
-
 @pytest.mark.slow
 def test_minus_zero_is_the_first_batch():
     """Blocks -0 .. -4 of the training file, cut into 60: exactly what "mixed" holds, in another order."""
@@ -163,9 +154,6 @@ def test_upper_batches_hold_training_images_with_their_noisy_labels(upper_from, 
     share = (many >= len(problem.true_part)).double().mean().item()
     expected = training / len(problem.pool)
     assert abs(share - expected) <= 4.5 * math.sqrt(expected * (1 - expected) / len(many))
-
-
-# Weights
 
 
 @pytest.mark.slow
@@ -202,9 +190,6 @@ def test_weights_that_are_never_stored_stay_where_they_were():
     assert not torch.equal(last.y, first.y)
 
 
-# The series
-
-
 @pytest.mark.parametrize(("Q", "eta"), [(3, 0.5), (2, 0.3)])
 def test_the_series_of_the_release_is_its_closed_form(Q, eta):
     """In a direction of curvature h, with r = 1 - eta h: eta r^Q + r (1 - r^Q) / (1 - r)."""
@@ -217,9 +202,6 @@ def test_the_series_of_the_release_is_its_closed_form(Q, eta):
     expected = (eta * r**Q + r * (1 - r**Q) / (1 - r)) * (axes.T @ f_y)
     torch.testing.assert_close(axes.T @ state.v, expected)
     assert ((axes.T @ state.v) * (axes.T @ f_y) < 0).sum() == (h > 1 / eta).sum()  # there it points backwards
-
-
-# MRBO
 
 
 def test_a_decay_that_is_reset_is_no_decay():
@@ -272,9 +254,6 @@ def test_a_step_taken_twice_is_twice_the_step():
     torch.testing.assert_close(twice.y, double.y)
 
 
-# Seeds, graphs
-
-
 @pytest.mark.slow
 def test_a_seed_that_seeds_nothing(correct):
     unseeded = ReleasedCleaning(unseeded=True, batch_size=50)
@@ -291,9 +270,6 @@ def test_a_seed_that_seeds_nothing(correct):
 def test_no_method_keeps_the_graph_of_past_steps(name):
     state = run(Quadratic(noise=0.1), SOLVERS[name](), steps=3, progress=False).state
     assert all(part.grad_fn is None and not part.requires_grad for part in (state.x, state.y, state.v))
-
-
-# The chapter
 
 
 def test_every_test_that_the_chapter_names_exists():
