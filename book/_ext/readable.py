@@ -7,15 +7,13 @@ r"""Chapters are written to read well raw, wherever nobody knows the roles of My
 [Fig. 1.1](#label)                                 {numref}`label`
 
 So names, years and numbers on the page are computed; tests/pages/test_raw.py holds the written ones to them.
-A solution, which JupyterLab folds by its heading, becomes a box that opens on a click. The page sets the title of an
-exercise in brackets, so that its level, "(easy)", stands there without.
+A solution, which JupyterLab folds by its heading, becomes a box that opens on a click.
 """
 
 import re
 
 LINK = re.compile(r"\[(?P<text>[^\]\[]+)\]\((?P<file>[\w./]*)#(?P<label>[\w:-]+)\)")
 SOLUTION = re.compile(r"(\{solution-start\} [\w:-]+)\\n")
-LEVEL = re.compile(r"(\{exercise-start\} [^\\]*?)(\??) \(([\w, ]+)\)\\n")
 
 
 def role(text: str, file: str) -> str:
@@ -36,7 +34,6 @@ def with_roles(source: str) -> str:
         name = role(link["text"], link["file"])
         return f"{{{name}}}`{link['label']}`" if name else link[0]
 
-    source = LEVEL.sub(lambda m: f"{m[1]}{m[2] or ','} {m[3]}\\n", source)
     return SOLUTION.sub(r"\1\\n:class: dropdown\\n", LINK.sub(change, source))
 
 
