@@ -121,10 +121,6 @@ def test_cures_of_x_on_its_way_help():
 
 
 def test_saturated_x_is_told_and_a_large_one_is_not():
-    class Squashed(Quadratic):
-        def lower(self, x, y, batch):
-            return super().lower(torch.tanh(x), y, batch)
-
     (sentence,) = watched(FMBO(), moved=20.0, problem=Squashed())
     assert "x is saturated: entries moved by up to 20" in sentence
     assert watched(FMBO(), moved=20.0) == []
