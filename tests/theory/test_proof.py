@@ -30,9 +30,6 @@ from bilevel_book.theory.proof import (
     with_offset,
 )
 from bilevel_book.theory.trials import facts, least_factors, trial
-from bilevel_book.walk import walk
-from bilevel_core import FMBO, FdeHBO
-from bilevel_core.counting import counting
 from theory.instances import instances, number, powers, rounding, steps
 
 deltas = powers(-3, 1)
@@ -350,17 +347,6 @@ def test_steps_for_a_mean_of_eps_grow_like_eps_to_minus_three_halves(power, nois
     few, many = (steps_for(eps, power, noise) for eps in (1e-9, 1e-15))
     logarithm = (log1p(many / theorem(ProblemConstants()).w) / log1p(few / theorem(ProblemConstants()).w)) ** noise
     assert log(many / few / logarithm**1.5) / log(1e6) == pytest.approx(exponent, abs=0.01)
-
-
-@pytest.mark.checks("Co:complexitytribo", "co:hftribo")
-@pytest.mark.parametrize("method", [FMBO, FdeHBO])
-def test_samples_of_a_step_are_a_fixed_number(method):
-    def samples(count):
-        with counting() as calls:
-            walk(Coin(1.0, tilt=0.5), method(), count)
-        return calls.samples
-
-    assert samples(50) == 10 * samples(5) > 0
 
 
 @pytest.mark.checks("experiments:validation")
