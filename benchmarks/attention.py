@@ -1,4 +1,4 @@
-"""When differences of gradients pay: `python benchmarks/attention.py`, five minutes on one core.
+"""When differences of gradients pay: `python benchmarks/attention.py`, about seven minutes on one core.
 
 The problem is data mixing (`bilevel_book.mixing`) on random text: x has the logits of five domains, y the weights of a
 network with two blocks: of fused or of plain attention, of either with its blocks computed again in the backward pass,

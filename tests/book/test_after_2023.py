@@ -4,17 +4,10 @@ import pytest
 import torch
 from pybtex.database import parse_file
 
-from bilevel_book.after_2023 import at_edges
 from bilevel_book.complexity import exponent, settings, squared
 from bilevel_book.finite import FiniteQuadratic
 from bilevel_book.methods import SOLVERS
 from bilevel_book.paths import ROOT
-
-
-def test_no_upper_bound_is_below_its_lower_bound():
-    pairs = [(method.upper, setting.lower) for setting in settings() for method in setting.methods]
-    assert len(pairs) > 10
-    assert all(exponent(upper, p) >= exponent(lower, p) for upper, lower in pairs for p in (1, 2, 3, 100))
 
 
 def test_every_rate_has_a_source_in_the_bibliography():
@@ -48,9 +41,3 @@ def test_looks_at_all_the_data_are_counted():
     for _ in range(9):
         state = solver.step(problem, state)
     assert problem.looks == 1 + 3  # when the state was made, and at t = 0, 4, 8
-
-
-def test_a_setting_in_the_outer_tenth_of_its_box_is_an_edge():
-    """alpha of FdeHBO on the penalties, 53.4 between 0.1 and 100, lies at .91 of the way; its eta, .811, at .94."""
-    assert at_edges("penalties")["FdeHBO"] == ["alpha high", "eta high"]
-    assert "SOBA" not in at_edges("penalties")

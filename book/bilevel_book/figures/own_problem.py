@@ -81,7 +81,7 @@ DECISIONS = (
 
 def decision() -> Figure:
     """Questions from the top to the bottom; a yes leads to the right."""
-    with panels(height=4.6) as (figure, axes):
+    with panels(height=4.8) as (figure, axes):
         axes.set(xlim=(0, 10), ylim=(len(DECISIONS) - 0.4, -0.5))
         axes.set_axis_off()
         axes.set_title("Differences are for attention; small problems need no loop")
@@ -89,12 +89,12 @@ def decision() -> Figure:
         box = {"boxstyle": "round", "facecolor": "none"}
         for row, (question, answer) in enumerate(DECISIONS):
             colour = BLUE if answer.startswith("FdeHBO") else GREEN
-            centred = {"ha": "center", "va": "center", "size": 9}
+            centred = {"ha": "center", "va": "center", "size": 10.5}
             axes.text(2.6, row, question, **centred, bbox=box | {"edgecolor": GREY})
             axes.text(8.4, row, answer, **centred, color=colour, bbox=box | {"edgecolor": colour})
-            axes.annotate("", (6.6, row), (5.4, row), arrowprops=arrow)
+            axes.annotate("", (6.75, row), (5.55, row), arrowprops=arrow)
             if row < len(DECISIONS) - 1:
-                axes.text(6, row - 0.08, "yes", ha="center", va="bottom", size=9, color=GREY)
+                axes.text(6.1, row - 0.08, "yes", ha="center", va="bottom", size=10, color=GREY)
                 axes.annotate("", (2.6, row + 0.7), (2.6, row + 0.3), arrowprops=arrow)
-                axes.text(2.75, row + 0.5, "no", va="center", size=9, color=GREY)
+                axes.text(2.75, row + 0.5, "no", va="center", size=10, color=GREY)
         return figure
