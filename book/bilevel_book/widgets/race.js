@@ -21,7 +21,7 @@ export function spend(problem, method, options, { seed, budget, price }) {
 
 export default live("race", (stage) => {
   const track = stage.panel({
-    label: "The four methods on a track, at the end of the budget", log: ["x"], x: [30, 1e-3], y: [0.2, 4.4], xlabel: "Φ(x) − min Φ, smaller to the right", height: 185, blank: true,
+    label: "The four methods on a track, at the end of the budget", log: ["x"], x: [30, 1e-3], y: [0, 4.4], xlabel: "Φ(x) − min Φ, smaller to the right", height: 185, blank: true,
   });
   const chart = stage.panel({
     label: "The gap of the objective against the gradients spent", log: ["y"], x: [0, 1], y: [1e-3, 30], xlabel: "gradients spent", ylabel: "Φ(x) − min Φ", height: 255,
