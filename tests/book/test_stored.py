@@ -10,7 +10,7 @@ from bilevel_book.experiments import load, read, sweep, verify
 from bilevel_book.experiments.tables import stored_runs
 from bilevel_book.paths import RESULTS, shipped_experiments
 
-MEASURED = ("table", "scaling", "slopes")
+MEASURED = ("table", "scaling", "slopes", "which_tool", "attention")
 OTHERS = {f"cost/{name}" for name in MEASURED} | {"hyper-cleaning/baselines", "released/recorded"}
 
 
