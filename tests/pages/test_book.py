@@ -62,15 +62,9 @@ def test_chapter_marks_numbers_that_must_agree_and_describes_pictures(path):
 @every_lesson
 def test_chapter_has_its_anatomy(path):
     words = "\n".join(cell.source for cell in cells_of(path, "markdown"))
-    for part in (
-        r"\*\*You will (be able to|learn)\*\*",
-        r"\*\*Time\*\*",
-        r"\*\*(Needed before|Prerequisites)\*\*",
-        "## Exercises",
-        "## What to take away",
-        "## Further reading",
-    ):
-        assert re.search(part, words), part
+    parts = ["**You will learn**\n\n- ", "**Prerequisites**", "**Time** about", "## What to take away", "## Exercises"]
+    places = [words.find(part) for part in [*parts, "## Further reading"]]
+    assert -1 not in places and places == sorted(places)
     exercises = re.findall(r"\{exercise-start\}(.*)\n:label: (\S+)", words)
     solved = [label for title, label in exercises if "homework" not in title]
     assert len(solved) >= 2

@@ -188,6 +188,6 @@ def test_the_notebooks_are_scripts_and_slides_too():
     from nbconvert import get_exporter
 
     script, slides = (get_exporter(form)().from_filename(CHAPTERS[0])[0] for form in ("script", "slides"))
-    assert "explore(" in script
+    assert 'quiz("01")' in script
     ast.parse(script)
     assert slides.count("<section") > 5
