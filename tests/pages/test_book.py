@@ -64,7 +64,8 @@ def test_chapter_has_its_anatomy(path):
     words = "\n".join(cell.source for cell in cells_of(path, "markdown"))
     parts = ["**You will learn**\n\n- ", "**Prerequisites**", "**Time** about", "## What to take away", "## Exercises"]
     places = [words.find(part) for part in [*parts, "## Further reading"]]
-    assert -1 not in places and places == sorted(places)
+    assert -1 not in places
+    assert places == sorted(places)
     exercises = re.findall(r"\{exercise-start\}(.*)\n:label: (\S+)", words)
     solved = [label for title, label in exercises if "homework" not in title]
     assert len(solved) >= 2
