@@ -6,6 +6,7 @@ filters.
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -67,7 +68,15 @@ def load_filter(app, pagename, templatename, context, doctree):
         app.add_js_file("ledger.js", loading_method="defer")
 
 
+def write_for_programs(app, error):
+    """claims.json beside the page of the claims, which links it."""
+    if error is None and app.builder.format == "html":
+        place = Path(app.outdir) / "book" / "claims.json"
+        place.write_text(render.as_json(ledgers()[0]), encoding="utf-8")
+
+
 def setup(app):
+    app.connect("build-finished", write_for_programs)
     app.connect("html-page-context", load_filter)
     for name in PARTS:
         app.add_directive(name, Part)

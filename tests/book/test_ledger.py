@@ -1,5 +1,6 @@
 """The ledgers as a whole: nothing is left without a number or a reason, what they name exists, the pages show it."""
 
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -90,6 +91,14 @@ def test_every_claim_is_listed_once_with_a_link_to_its_card(ledger):
     anchors = re.findall(r"^\((.+)\)=$", f"{listed}\n\n{cards}", re.M)
     assert len(set(anchors)) == len(anchors)
     assert {"claim-experiments-figure-1-f3", "claim-experiments-figure-1-f3-tuned-alike"} < set(anchors)
+
+
+def test_programs_get_each_different_claim_with_its_runs_and_command(ledger):
+    rows = json.loads(render.as_json(ledger + ledger))
+    assert [row["claim"] for row in rows] == [claim.text for claim in claims.different(ledger)]
+    by_card = {row["card"].partition("figure-2-")[2]: row for row in rows}
+    assert by_card["c3"]["command"] == "python -m bilevel_book verdicts hyper-cleaning"
+    assert len({by_card[name]["runs"] for name in ("c3", "c3-tuned-alike")} - {""}) == 2
 
 
 def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices):

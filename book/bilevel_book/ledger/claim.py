@@ -11,7 +11,8 @@ OWN_QUESTION, TUNED = "a question of ours", "the same sentence, tuned alike"
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what was measured, the numbers, the verdict; why it is not counted; where it says so."""
+    """What the paper says, what was measured, the numbers, the verdict; why it is not counted; where it says so; the
+    hash of the runs that decide it, and the command that prints it, where there are such."""
 
     text: str
     measure: str
@@ -19,6 +20,8 @@ class Claim:
     verdict: Verdict
     apart: str = ""
     where: str = ""
+    runs: str = ""
+    command: str = ""
 
 
 def holds_if(condition: bool) -> Verdict:

@@ -26,7 +26,7 @@ def fmbo_at_equal_steps(cleaning: pd.DataFrame, case: Callable[[str], Case], ste
 
     runs = pd.concat([with_step(method) for method in track.runs.label.unique()], ignore_index=True)
     says = f"{asked.says}, if all have steps of {step:g}"
-    same_steps = Case(asked.id, says, asked.first, {"stated": replace(track, runs=runs)})
+    same_steps = Case(asked.id, says, asked.first, {"stated": replace(track, runs=runs)}, asked.experiment)
     return replace(ruling(same_steps, "stated"), apart=OWN_QUESTION)
 
 

@@ -1,5 +1,6 @@
 """The ledgers as MyST Markdown, one card for each passage and for each choice."""
 
+import json
 import re
 
 from bilevel_book import paths
@@ -53,6 +54,19 @@ def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
         if those := [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]:
             parts.append(f"({anchor(word)})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
     return "\n\n".join(parts)
+
+
+def as_json(ledger: list[tuple[Passage, list[Claim]]]) -> str:
+    """The different claims for programs: claim, source, command, hash of the runs, verdict, number."""
+    rows = []
+    for claim, (passage, number) in different(ledger).items():
+        tested = f"python -m pytest tests -k '{' or '.join(passage.tests)}'" if passage.tests else ""
+        rows.append({
+            "claim": claim.text, "source": passage.where, "card": f"claims.html#{of_claim(passage, number)}",
+            "command": claim.command or tested, "runs": claim.runs, "verdict": claim.verdict,
+            "counted": not claim.apart, "number": claim.numbers,
+        })  # fmt: skip
+    return json.dumps(rows, indent=1, ensure_ascii=False) + "\n"
 
 
 def passage_card(passage: Passage, claims: list[Claim]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bilevel_book.experiments.tables import sha256_of
 from bilevel_book.ledger.claim import TUNED, Claim
 from bilevel_book.verdicts.comparison import Sentence
 from bilevel_book.verdicts.deciding import MARGIN, Verdict
@@ -53,7 +54,9 @@ def ruling(case: Case, track: str) -> Claim:
     what = " and ".join(MEASURED[each.measure].format(each.metric.replace("_", " ")) for each in chosen.sentences)
     seeds = f"{end.n.max()} seeds, in {AXES[chosen.axis]}"
     measure = f"{what.replace('upper', 'outer')}, that of {case.first} over that of the other, {seeds}: {RULE}"
-    return Claim(case.says, measure, "; ".join(numbers), case.verdict(track))
+    runs = sha256_of(chosen.runs.to_csv(index=False))
+    command = f"python -m bilevel_book verdicts {case.experiment}"
+    return Claim(case.says, measure, "; ".join(numbers), case.verdict(track), runs=runs, command=command)
 
 
 def _pair(row: Any, sentence: Sentence) -> str:

@@ -54,6 +54,7 @@ class Case:
     says: str
     first: str
     tracks: Mapping[str, Track]
+    experiment: str = ""
     _compared: dict[tuple[str, str], list[pd.DataFrame]] = field(default_factory=dict, repr=False, compare=False)
 
     def _decided(self, track: str, axis: str | None, margin: float) -> list[tuple[Sentence, pd.DataFrame]]:
@@ -123,7 +124,7 @@ def case(identifier: str, folder: Path = RESULTS) -> Case:
     entry, first = asked[identifier]
     entry = entry | {"says": entry["says"].format(first=first)}
     found = {track: _track(entry, track, first, folder) for track in TRACKS if track in entry}
-    return Case(identifier, entry["says"], first, found)
+    return Case(identifier, entry["says"], first, found, entry["experiment"])
 
 
 def _asked() -> dict[str, tuple[dict[str, Any], str]]:
