@@ -18,7 +18,9 @@ from torch import Tensor
 from tqdm.auto import tqdm
 
 from bilevel_book.experiments.environment import environment, one_thread
+from bilevel_book.experiments.files import load
 from bilevel_book.experiments.plan import Plan, Run
+from bilevel_book.experiments.report import REPRESENTATION
 from bilevel_book.experiments.tables import StoredRun, as_csv, sha256_of, table_file, write_table
 from bilevel_book.paths import RESULTS, Named
 from bilevel_core.problem import BilevelProblem, seeded
@@ -46,11 +48,11 @@ def _moments(draw: Callable[[int], Tensor], draws: int) -> tuple[Tensor, float]:
     return vectors.mean(0), vectors.var(0).sum().item()
 
 
-def measure_variance(
-    experiment: Named, plan: Plan, method: str, groups: tuple[str, ...] = GROUPS, results: Path = RESULTS
-) -> None:
-    """Look at the first run of a method in each group, and store what is found as the group `variance`."""
-    runs = [next(run for run in plan.runs(group) if run.label == method) for group in groups]
+def measure_variance(experiment: Named, results: Path = RESULTS) -> None:
+    """Look at the first run of the paper's method in each group, and store what is found as the group `variance`."""
+    plan = Plan(load(experiment), "next", results)
+    method = "FdeHBO" if plan.file.name == REPRESENTATION else "FMBO"
+    runs = [next(run for run in plan.runs(group) if run.label == method) for group in GROUPS]
     with one_thread():
         found = [_along(run) for run in tqdm(runs, unit="run")]
     write_table(found, table_file(results, plan.file.name, "variance"))

@@ -58,13 +58,9 @@ class Sentence:
     rivals: tuple[str, ...]
     measures: tuple[tuple[str, str], ...]
     much: bool = False
+    axis: str = "seconds"  # or "step": momentum on and off are compared at equal steps
     tracks: tuple[str, ...] = tuple(TRACKS)
     results: Path = RESULTS
-
-    @property
-    def axis(self) -> str:
-        """Momentum on and off are compared at equal steps, everything else at equal seconds."""
-        return "step" if OFF in self.rivals else "seconds"
 
     @property
     def plan(self) -> Plan:
@@ -122,7 +118,7 @@ def _written() -> Iterable[Sentence]:
     says = "FdeHBO has a higher training accuracy than PZOBO-S, F2SA and F3SA"
     yield Sentence("F3", says, *lenet, RIVALS, (("lower", "upper_error"),))
     both = ("lower", "upper_loss"), ("stable", "upper_loss")
-    yield Sentence("F4", "momentum reduces the variance of FdeHBO", *lenet, (OFF,), both)
+    yield Sentence("F4", "momentum reduces the variance of FdeHBO", *lenet, (OFF,), both, axis="step")
     says, one = "finite differences can be sensitive to delta", (("lower", "upper_loss"),)
     yield Sentence("D1", says, REPRESENTATION, PAPER_DELTA, DELTAS, one, tracks=("stated",))
     for leader in LEADERS:
@@ -131,7 +127,7 @@ def _written() -> Iterable[Sentence]:
             yield Sentence(f"{name}, {leader}", says, CLEANING, leader, SLOWER, loss, much=name == "C1")
     fmbo, lower = (CLEANING, "FMBO"), ("lower", "train_loss")
     yield Sentence("C3", "FMBO has a lower training loss than stocBiO and AID-FP", *fmbo, LEADERS[1:], (lower,))
-    yield Sentence("C4", "momentum makes FMBO effective", *fmbo, (OFF,), (lower,))
+    yield Sentence("C4", "momentum makes FMBO effective", *fmbo, (OFF,), (lower,), axis="step")
     says, both = (
         "FMBO converges faster, with a lower training loss, than FSLA and SOBA",
         (("faster", "train_loss"), lower),
@@ -199,6 +195,13 @@ def timed_runs(plan: Plan, group: str, clock: str = JUDGING) -> pd.DataFrame:
     costs, priced_as = plan.file.clock[clock]["costs"], plan.groups[group].priced_as
     parts = [own.assign(seconds=seconds_at(costs[priced_as(label)], own.step)) for label, own in table.groupby("label")]
     return pd.concat(parts).sort_index()
+
+
+def runs_on(experiment: str, track: str, results: Path = RESULTS) -> pd.DataFrame:
+    """The runs of all methods on a track, in the order of the groups."""
+    plan = _plan(experiment, results)
+    groups = [track, *(group for (own, _), group in ELSEWHERE.items() if own == track and group in plan.groups)]
+    return pd.concat([timed_runs(plan, group) for group in groups], ignore_index=True)
 
 
 def _curves(plan: Plan, group: str, label: str, metric: str, axis: str, clock: str) -> Curves:
