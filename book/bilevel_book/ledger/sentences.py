@@ -8,6 +8,7 @@ import numpy as np
 
 from bilevel_book.experiments.tables import sha256_of
 from bilevel_book.ledger.claim import TUNED, Claim
+from bilevel_book.verdicts import judging, paper
 from bilevel_book.verdicts.comparison import Sentence
 from bilevel_book.verdicts.deciding import MARGIN, Verdict
 from bilevel_book.verdicts.measures import AXES
@@ -23,16 +24,44 @@ RULE = (
     "end of the budget and at two thirds of it"
 )
 TWICE = 1.0  # the margin of "much"
+ON_LENET = ("F1", "F2", "F3", "F4", "D1")  # which the second protocol judges; the others wait for their runs
+AS_BEFORE = {
+    judging.Verdict.SUPPORTED: Verdict.HOLDS, judging.Verdict.NO_DIFFERENCE: Verdict.ALIKE,
+    judging.Verdict.UNDECIDED: Verdict.UNDECIDED, judging.Verdict.CONTRADICTED: Verdict.FAILS,
+}  # fmt: skip
 NOT_ALIKE = dict.fromkeys((Verdict.HOLDS, Verdict.FAILS), "differs")
 WORDS: dict[str, dict[Verdict, str]] = {"ahead": {}, "alike": {}, "differs": NOT_ALIKE}  # on one of several rivals
 
 
 def as_stated(case: Callable[[str], Case], sentence: str) -> Claim:
-    return ruling(case(sentence), "stated")
+    return judged_by_runs(sentence, "stated") if sentence in ON_LENET else ruling(case(sentence), "stated")
 
 
 def tuned_alike(case: Callable[[str], Case], sentence: str) -> Claim:
-    return replace(ruling(case(sentence), "tuned"), apart=TUNED)
+    claim = judged_by_runs(sentence, "alike") if sentence in ON_LENET else ruling(case(sentence), "tuned")
+    return replace(claim, apart=TUNED)
+
+
+def judged_by_runs(identifier: str, track: str) -> Claim:
+    """The verdict of the second protocol; for every measure and rival the ratio with its interval."""
+    asked = paper.sentence(identifier)
+    numbers = asked.numbers(track)
+    told = [
+        f"{row.measure}, {row.rival} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}, {row.verdict})"
+        for row in numbers.itertuples()
+    ]
+    told += [f"much: {paper.worst(numbers.much)}"] if asked.much else []
+    told += [paper.MARKS[mark] for mark in asked.marks(track)]
+    measures = " and ".join(f"{measure} in the {metric.replace('_', ' ')}" for measure, metric in asked.measures)
+    unit = "steps" if asked.axis == "step" else "seconds of the calibrated clock"
+    return Claim(
+        asked.says,
+        f"{measures.replace('upper', 'outer')}, at equal {unit}, {numbers.n.max()} seeds, by the second protocol",
+        "; ".join(told),
+        AS_BEFORE[asked.verdict(track)],
+        runs=asked.runs_hash(track),
+        command=f"python -m bilevel_book verdicts {asked.experiment}",
+    )
 
 
 def ruling(case: Case, track: str) -> Claim:

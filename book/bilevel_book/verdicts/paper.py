@@ -14,7 +14,7 @@ from bilevel_book.experiments import Plan, load
 from bilevel_book.experiments.files import JUDGING
 from bilevel_book.experiments.plan import with_ends
 from bilevel_book.experiments.report import CLEANING, REPRESENTATION
-from bilevel_book.experiments.tables import stored_runs
+from bilevel_book.experiments.tables import sha256_of, stored_runs
 from bilevel_book.experiments.ticks import seconds_at, steps_within
 from bilevel_book.paths import RESULTS
 from bilevel_book.verdicts.judging import (
@@ -98,6 +98,14 @@ class Sentence:
             "m": bool(self.numbers(track)[["missed", "rival_missed"]].to_numpy().any()),
         }
         return "".join(mark for mark, holds in said.items() if holds)
+
+    def runs_hash(self, track: str) -> str:
+        """What names the runs behind a verdict: the hash of their own hashes."""
+        hashes = []
+        for group, label in (self.group(track, name) for name in (self.first, *self.rivals)):
+            stored = stored_runs(self.experiment, group, self.results).values()
+            hashes += [run.facts["sha256"] for run in stored if run.key[0] == label]
+        return sha256_of("".join(hashes))
 
     def rules(self, track: str) -> pd.DataFrame:
         """The verdict by every clock (rows) and every margin (columns)."""
