@@ -172,7 +172,8 @@ def pairs(asked: Sentence, track: str, measure: str, metric: str, clock: str = J
     found = {}
     for rival in asked.rivals:
         places = [asked.group(track, name) for name in (asked.first, rival)]
-        first, other = (_curves(asked.plan, *place, metric, asked.axis, clock) for place in places)
+        tables = (timed_runs(asked.plan, group, clock).query("label == @label") for group, label in places)
+        first, other = (curves(table, metric, asked.axis) for table in tables)
         if rival == AGAIN:  # nothing but the order pairs them
             other = dict(zip(first, other.values(), strict=True))
         ends = (curve.at[-1] for own in (first, other) for curve in own.values() if not curve.diverged)
@@ -212,15 +213,13 @@ def runs_on(experiment: str, track: str, results: Path = RESULTS) -> pd.DataFram
     return pd.concat([timed_runs(plan, group) for group in groups], ignore_index=True)
 
 
-def _curves(plan: Plan, group: str, label: str, metric: str, axis: str, clock: str) -> Curves:
-    """The runs of a method by seed; an error is 1 - accuracy."""
-    runs = timed_runs(plan, group, clock).query("label == @label")
+def curves(runs: pd.DataFrame, metric: str, axis: str = "seconds") -> Curves:
+    """The runs of one method by seed; an error is 1 - accuracy."""
     if metric.endswith("error"):
         runs = runs.assign(**{metric: (1 - runs[metric.replace("error", "accuracy")]).clip(lower=HALF_AN_IMAGE)})
-    rows = runs.dropna(subset=[metric])
     return {
         int(str(seed)): Curve(run[axis].to_numpy(float), run[metric].to_numpy(float), run.stop.iloc[0] == "diverged")
-        for seed, run in rows.groupby("seed")
+        for seed, run in runs.dropna(subset=[metric]).groupby("seed")
     }
 
 
