@@ -24,7 +24,6 @@ RULE = (
     "end of the budget and at two thirds of it"
 )
 TWICE = 1.0  # the margin of "much"
-ON_LENET = ("F1", "F2", "F3", "F4", "D1")  # which the second protocol judges; the others wait for their runs
 AS_BEFORE = {
     judging.Verdict.SUPPORTED: Verdict.HOLDS, judging.Verdict.NO_DIFFERENCE: Verdict.ALIKE,
     judging.Verdict.UNDECIDED: Verdict.UNDECIDED, judging.Verdict.CONTRADICTED: Verdict.FAILS,
@@ -33,18 +32,19 @@ NOT_ALIKE = dict.fromkeys((Verdict.HOLDS, Verdict.FAILS), "differs")
 WORDS: dict[str, dict[Verdict, str]] = {"ahead": {}, "alike": {}, "differs": NOT_ALIKE}  # on one of several rivals
 
 
-def as_stated(case: Callable[[str], Case], sentence: str) -> Claim:
-    return judged_by_runs(sentence, "stated") if sentence in ON_LENET else ruling(case(sentence), "stated")
+def as_stated(case: Callable[[str], Any], sentence: str) -> Claim:
+    found = case(sentence)
+    return by_second_protocol(found, "stated") if isinstance(found, paper.Sentence) else ruling(found, "stated")
 
 
-def tuned_alike(case: Callable[[str], Case], sentence: str) -> Claim:
-    claim = judged_by_runs(sentence, "alike") if sentence in ON_LENET else ruling(case(sentence), "tuned")
-    return replace(claim, apart=TUNED)
+def tuned_alike(case: Callable[[str], Any], sentence: str) -> Claim:
+    found = case(sentence)
+    is_new = isinstance(found, paper.Sentence)
+    return replace(by_second_protocol(found, "alike") if is_new else ruling(found, "tuned"), apart=TUNED)
 
 
-def judged_by_runs(identifier: str, track: str) -> Claim:
-    """The verdict of the second protocol; for every measure and rival the ratio with its interval."""
-    asked = paper.sentence(identifier)
+def by_second_protocol(asked: paper.Sentence, track: str) -> Claim:
+    """Its verdict; for every measure and rival the ratio with its interval."""
     numbers = asked.numbers(track)
     told = [
         f"{row.measure}, {row.rival} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}, {row.verdict})"
