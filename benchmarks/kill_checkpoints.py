@@ -43,17 +43,27 @@ def go(name: str, folder: Path, is_checkpointed: bool = True) -> None:
         torch.save([state.x, state.y, state.v], folder / f"done {is_checkpointed}")
 
 
-def stop(process: multiprocessing.Process, started: Path, kind: str, longest: float, chance: random.Random) -> None:
-    """At a random moment of the next so many seconds: kill -9, or Ctrl-C and very soon another one."""
+def start(name: str, folder: Path, is_checkpointed: bool = True) -> multiprocessing.Process:
+    """A process that has begun its run."""
+    process, started = FORK.Process(target=go, args=(name, folder, is_checkpointed)), folder / "started"
+    process.start()
     while not started.exists():
         process.join(0.01)
     started.unlink()
+    return process
+
+
+def stop(process: multiprocessing.Process, kind: str, longest: float, chance: random.Random) -> bool:
+    """At a random moment of the next so many seconds: kill -9, or Ctrl-C and very soon another one. Did all arrive?"""
     process.join(chance.uniform(0, longest))
-    for _ in range(1 if kind == "kill" else 2):
+    arrived = []
+    for signum in {"kill": [signal.SIGKILL], "Ctrl-C twice": [signal.SIGINT] * 2}[kind]:
+        arrived.append(process.is_alive())
         if process.is_alive():
-            os.kill(process.pid, signal.SIGKILL if kind == "kill" else signal.SIGINT)
-            time.sleep(chance.uniform(0, 0.01))
+            os.kill(process.pid, signum)
+            time.sleep(chance.uniform(0, 0.002))
     process.join()
+    return all(arrived)
 
 
 if __name__ == "__main__":
@@ -61,18 +71,13 @@ if __name__ == "__main__":
     for name in cycle(SOLVERS):
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
-            whole = FORK.Process(target=go, args=(name, folder, False))
-            whole.start()
-            began = time.monotonic()
+            whole, began = start(name, folder, False), time.monotonic()
             whole.join()
             longest = (time.monotonic() - began) / 2
-            (folder / "started").unlink()
             while not (folder / "done True").exists():
                 kind = min(("kill", "Ctrl-C twice"), key=stopped.__getitem__)
-                process = FORK.Process(target=go, args=(name, folder))
-                process.start()
-                stop(process, folder / "started", kind, longest, chance)
-                stopped[kind] += process.exitcode != 0
+                process = start(name, folder)
+                stopped[kind] += stop(process, kind, longest, chance)
                 longest *= 1.05  # a run must end, however busy the machine has become
                 failed = folder / "failed"
                 assert not failed.exists(), f"{name}: {failed.read_text(encoding='utf-8')}"

@@ -76,7 +76,7 @@ def _about_refit(result: "Result", losses: list[str]) -> Iterator[str]:
         before, after = row[name], refit.numbers[name]
         what = f"{name} is {before:.4g} at the y of the run and {after:.4g} with y fitted afresh"
         if after > before + RISE_SHARE * abs(before):
-            cure = "a smaller alpha, a larger beta, or objective(problem), which solves for y at every step"
+            cure = "take objective(problem), which solves for y at every step, or a larger beta"
             yield f"{what}: x has learned to go with a y that is not y*(x); {cure}"
         elif after < before - RISE_SHARE * abs(before):
             yield f"{what}: y lags behind y*(x); take the y of the refit, and in the run a larger beta or more steps"
@@ -129,8 +129,7 @@ def _about_loss(name: str, losses: list[float], distances: tuple[float, ...]) ->
     gain = 1 - distances[middle] / distances[-1] if distances[-1] else 0.0  # in the second half, of the last one
     least = FALL_SHARE * min(abs(before), max(losses) - low) if gain < STRAIGHT_SHARE else 0.0
     if last > first + RISE_SHARE * abs(first):
-        cure = "a smaller alpha, a larger beta so that y keeps up with x, or a longer run"
-        yield f"{name} ended above its start, {last:.4g} after {first:.4g}: {cure}"
+        yield f"{name} ended above its start, {last:.4g} after {first:.4g}: take a smaller alpha"
     elif len(losses) <= FEWEST_ROWS:
         return
     elif last - low > max(LOST_SHARE * (first - low), RISE_SHARE * abs(low)):

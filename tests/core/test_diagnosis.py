@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_core import FMBO, SOBA, FdeHBO, diagnose, diagnosis, run
+from bilevel_core import FMBO, SOBA, FdeHBO, diagnose, diagnosis, objective, run
 from bilevel_core.problems import Quadratic, Valley
 from bilevel_core.schedules import Power
 
@@ -189,7 +189,7 @@ CURES = {  # what raises a sentence, its words, and what it says to do
     "end above": ([noisy(), SOBA(alpha=5.0)], "ended above its start", [noisy(), SOBA(alpha=0.5)]),
     "lost": ([noisy(), SOBA(alpha=2.0, beta=0.05, lam=0.3)], LOST, [noisy(), SOBA(alpha=0.2, beta=0.05, lam=0.3)],
              [noisy(), SOBA(alpha=Power(2.0 * 8**0.5, p=0.5), beta=0.05, lam=0.3)]),
-    "refit above": ([Seen(), SOBA(alpha=0.1, beta=0.01, lam=0.3)], "or objective(problem), which",
+    "refit above": ([Seen(), SOBA(alpha=0.1, beta=0.01, lam=0.3)], "take objective(problem), which",
                     [Seen(), SOBA(alpha=0.1, beta=0.3, lam=0.3)]),
     "saturated": ([Squashed(), SOBA(alpha=3e2)], "x is saturated",
                   [Squashed(), SOBA(alpha=0.3)], [Held(), SOBA(alpha=0.3)]),
@@ -210,6 +210,23 @@ def test_cure_of_a_sentence_helps(case):
         assert not any(words in sentence for sentence in result.warnings), result.warnings
         phi, before = (Quadratic.objective(each.problem, each.state.x) for each in (result, ill))
         assert phi < 1.01 * before or not result.columns
+
+
+@pytest.mark.slow
+def test_objective_helps_where_x_has_learned_to_go_with_another_y():
+    (problem, solver), *_ = CURES["refit above"]
+    x, phi = problem.x0.clone().requires_grad_(), objective(problem)
+    method = torch.optim.LBFGS([x])
+
+    def closure():
+        method.zero_grad()
+        value = phi(x)
+        value.backward()
+        return value
+
+    method.step(closure)
+    ended = run(problem, solver, steps=100, progress=False).state.x
+    assert problem.objective(x.detach()) < 0.98 * problem.objective(ended)
 
 
 def test_lower_without_x_is_told():
