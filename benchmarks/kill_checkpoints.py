@@ -1,7 +1,7 @@
 """Runs under kill -9 and under Ctrl-C twice: `python benchmarks/kill_checkpoints.py`, 200 of each, some minutes.
 
 Each run is a process with a checkpoint that is written at every row. It is stopped at a random moment and started
-again, until it is done; its state must then be that of a run in one go, bit for bit. All 24 methods take turns.
+again, until it is done; its state must then be that of a run in one go, bit for bit. All methods take turns.
 """
 
 import multiprocessing

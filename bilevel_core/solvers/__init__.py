@@ -1,4 +1,4 @@
-"""The methods of the library, one file each, by name, and step rules. The book has 20 more, with the same interface."""
+"""The methods of the library, one file each, by name, and step rules. The book has more, with the same interface."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ def table() -> pd.DataFrame:
             "method": method.name,
             "‖∇Φ‖ ≤ ε": f"ε^-({method.upper})",
             "‖∇Φ‖² ≤ ε": f"ε^-({squared(method.upper)})",
-            "nobody below": f"ε^-({setting.lower})",
+            "lower bound": f"ε^-({setting.lower})",
         }
         for setting in settings()
         for method in setting.methods

@@ -67,6 +67,7 @@ METHODS = {
     "BOME": Look("#9E637D", "--", "h"), "MEHA": Look("#434C29", "-", "h"), "F2SA-p": Look("#0A01FB", ":", "X"),
     "SRBA": Look("#745803", "-", "p"), "SPABA": Look("#078701", "--", "p"),
     "MA-SOBA": Look("#573366", ":", "o"), "SGHA": Look("#EB0902", "-", "*"),
+    "S-TFBO": Look("#00625A", "--", "*"),
 }  # fmt: skip
 VARIANTS: tuple[Any, ...] = ("-.", (0, (8, 2)), (0, (1, 1)))  # dashes of the variants of one method in one picture
 

@@ -68,7 +68,7 @@ def _load(data: str, root: Path, download: bool) -> Mnist:
         halves = [kind(root, train=train, download=download) for train in (True, False)]
     except RuntimeError as error:  # torchvision's own, "Dataset not found"
         where = root / data / "raw" if issubclass(kind, datasets.MNIST) else root
-        fetch = f'load_images("{data}", download=True)'
+        fetch = f'bilevel_book.mnist.load_images("{data}", download=True)'
         raise BadData(f"{data} is not in {where}: put its unzipped files there, or fetch them by {fetch}") from error
     return Mnist(*(part for half in halves for part in (_small_and_grey(half.data), torch.as_tensor(half.targets))))
 

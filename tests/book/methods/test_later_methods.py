@@ -43,6 +43,7 @@ def envelope(problem, ell, width):
     ("name", "options", "steps", "seen"),
     [
         ("MA-SOBA", STEP | {"lam": 0.3, "eta": 0.5}, 120, inverse),
+        ("S-TFBO", {}, 400, inverse),
         ("SRBA", STEP | {"lam": 0.3, "period": 7}, 120, inverse),
         ("SPABA", STEP | {"lam": 0.3, "chance": 0.1}, 120, inverse),
         ("F2SA-p", {"alpha": 0.3, "beta": 0.03, "multiplier": 8.0, "inner": 2}, 120, lambda p: difference(p, 8.0, 2)),
@@ -239,6 +240,16 @@ def test_ma_soba_is_its_formulas():
         h = d_x if h is None else 0.7 * h + 0.3 * d_x
         x, y, v = x - 0.05 * h, y - 0.2 * d_y, v - 0.1 * d_v
     assert close(walk(problem, SOLVERS["MA-SOBA"](alpha=0.05, beta=0.2, lam=0.1, eta=0.3), 8), x, y, v)
+
+
+def test_s_tfbo_is_its_formulas():
+    problem, generator = LogCosh(noise=0.5), torch.Generator().manual_seed(0)
+    x, y, v, (a, b, c) = problem.x0, problem.y0, torch.zeros(4).double(), [0.5**2] * 3
+    for _ in range(8):
+        d_y, d_v, d_x = three(problem, x, y, v, problem.sample(generator))
+        a, b, c = a + (d_x**2).sum(), b + (d_y**2).sum(), c + (d_v**2).sum()
+        y, v, x = y - d_y / b**0.5, v - d_v / max(b, c) ** 0.5, x - 0.7 * d_x / (a * max(b, c)) ** 0.5
+    assert close(walk(problem, SOLVERS["S-TFBO"](alpha=0.7, first=0.5), 8), x, y, v)
 
 
 def test_srba_is_its_formulas():
