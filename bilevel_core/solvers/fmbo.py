@@ -36,7 +36,7 @@ class MomentumState(State):
 
     @classmethod
     def first(cls, state: State) -> Self:
-        """At t = 0 there is no past. No step reads these zeros, because eta_0 = 1."""
+        """There is no past at t = 0. As eta_0 = 1, no step reads the zeros."""
         h = Directions(y=torch.zeros_like(state.y), v=torch.zeros_like(state.v), x=torch.zeros_like(state.x))
         return cls(**vars(state), before=Point(state.x, state.y, state.v), h=h)
 

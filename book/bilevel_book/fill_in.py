@@ -34,7 +34,7 @@ def verdict(yours: Any, expected: Any, tolerance: float) -> str:
         return "Not yet: the size is right, the sign is wrong."
     share = (got.flatten() @ right.flatten() / right.square().sum()).item()
     if right.numel() > 1 and share and (got - share * right).abs().max() <= tolerance * scale:
-        return f"Not yet: yours is {share:.3g} times what it should be."
+        return f"Not yet: yours is {share:.5g} times what it should be."
     k = int(off.argmax())
     where = f" at entry {k}" if right.numel() > 1 else ""
     return f"Not yet: off by {off.max():.3g}{where}, got {got.flatten()[k]:.5g} instead of {right.flatten()[k]:.5g}."

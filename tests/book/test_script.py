@@ -13,7 +13,7 @@ SCRIPTS = {number: cells for number, cells in CELLS.items() if "script" in cells
 
 def numbers(text):
     """Shares and counts, as a script prints them or a table has them."""
-    plain = text.replace(" v", "v").replace(" %", "%").replace("$", "")
+    plain = text.replace(" v", "v").replace("\\,\\%", "%").replace("$", "")
     return sorted(re.findall(r"[\d.]+%|\d+ \w+", plain))
 
 
