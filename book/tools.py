@@ -3,6 +3,7 @@
 python book/tools.py address                writes the first cell of every chapter, with the address in _config.yml
 python book/tools.py cover                  draws the cover
 python book/tools.py notebooks [NAME ...]   executes the chapters, or those whose file name starts so
+python book/tools.py widgets [NAME ...]     stores the code and the pictures of their widgets again, without executing
 python book/tools.py lab [OPTION ...]       signs the chapters and opens JupyterLab on them; options are jupyter-lab's
 python book/tools.py student                writes the chapters without solutions into _build/student
 python book/tools.py instructor             executes the solutions of homework into _build/instructor
@@ -19,12 +20,13 @@ import sys
 import webbrowser
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import nbformat
 from nbformat.sign import NotebookNotary
 
 from bilevel_book import address
-from bilevel_book.widgets.stored import settle
+from bilevel_book.widgets.stored import live, settle
 from bilevel_core.checkpoint import write_atomically
 from workshop import ROOT, chapters, execute
 from workshop.widgets import photograph
@@ -82,6 +84,16 @@ def notebooks(*names: str) -> None:
         dress(notebook)
         execute(notebook, path.name)
         clean(notebook)
+        photograph(notebook)
+        write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
+
+
+def widgets(*names: str) -> None:
+    """Store the code of widgets, and the pictures that it draws, in chapters that need not run for that."""
+    for path in chapters(*names):
+        notebook = nbformat.read(path, as_version=4)
+        for _, traits in live(notebook):
+            traits.update(resolve_name(traits["_anywidget_id"]).code())
         photograph(notebook)
         write_atomically(path, (nbformat.writes(notebook) + "\n").encode())
 
@@ -153,7 +165,7 @@ def lab(*options: str) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"address": write_address, "cover": cover, "lab": lab, "notebooks": notebooks}
+    commands = {"address": write_address, "cover": cover, "lab": lab, "notebooks": notebooks, "widgets": widgets}
     made = ("instructor", "pdf", "release", "slides", "student")  # each by the module of its name in book/workshop
     if len(sys.argv) < 2 or sys.argv[1] not in (*commands, *made):
         sys.exit(__doc__)

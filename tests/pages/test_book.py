@@ -4,12 +4,12 @@ import doctest
 import json
 import re
 from pathlib import Path
+from pkgutil import resolve_name
 
 import nbformat
 import pytest
 
-from bilevel_book import address, quiz, sliders, widgets
-from bilevel_book.widgets.base import module
+from bilevel_book import address, quiz
 from bilevel_book.widgets.stored import VIEW, live
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,8 +43,8 @@ def test_chapter_is_stored_from_one_clean_run(path):
 @every_chapter
 def test_stored_widgets_are_those_of_the_code(path):
     for _, traits in live(json.loads(path.read_text())):
-        kind = (vars(widgets) | vars(sliders))[traits["_anywidget_id"].rpartition(".")[2]]
-        assert traits["_esm"] == module(kind.name), f"make notebooks: {kind.__name__} has changed"
+        code = resolve_name(name := traits["_anywidget_id"]).code()
+        assert {part: traits[part] for part in code} == code, f"{name} has changed: python book/tools.py widgets"
 
 
 @every_chapter

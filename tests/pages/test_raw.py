@@ -171,6 +171,7 @@ def test_a_slider_has_even_steps_and_messages(dials, made):
     bare = r"[^ ]+ = [^ ]+(, [^ ]+ = [^ ]+)*"  # says no more than the readout
     assert not [title for title in made["titles"] if re.fullmatch(bare, title) or len(title) > 100]
     assert len(set(made["alts"])) == len(made["frames"])
+    assert not [title for title in made["titles"] if re.search(r"[$^\\]", title)]  # is not typeset
 
 
 @every_chapter

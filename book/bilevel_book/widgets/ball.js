@@ -1,7 +1,7 @@
 // Chapter 5: v in its ball. The same run of FdeHBO twice, with the ball and without; drag its rim.
 
 import { Quadratic, norm, walk } from "./core.js";
-import { live, range, show } from "./stage.js";
+import { live, range, rounded, show } from "./stage.js";
 
 export default live("ball", (stage) => {
   const plane = stage.panel({
@@ -19,7 +19,7 @@ export default live("ball", (stage) => {
     at: (s) => along(rim, Math.min(s.r_v, 1.9)),
     move: (a, b) => {
       if (Math.hypot(a, b) > 0.01) rim = [a, b];
-      return { r_v: Number(Math.hypot(a, b).toPrecision(3)) };
+      return { r_v: rounded(Math.hypot(a, b)) };
     },
     words: (s) => `radius ${show(s.r_v)}`,
   });

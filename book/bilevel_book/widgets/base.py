@@ -88,7 +88,7 @@ class Live(AnyWidget):
         names = (self.sight if show is None else show).split()
         if unknown := {*start, *names} - {*dials}:
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}; it has {', '.join(dials)}")
-        self._esm, self._css = module(self.name), (HERE / "widgets.css").read_text(encoding="utf-8")
+        self._esm, self._css = self.code().values()
         # The ids that `settle` gives: a notebook that is run and saved in Lab still finds the state that it came with.
         start["model_id"] = f"live-{next(NUMBERS)}"
         super().__init__(alt=" ".join((type(self).__doc__ or "").split()), made=self.make(), **start)
@@ -97,6 +97,10 @@ class Live(AnyWidget):
             {"name": name, "shown": name in names, "start": getattr(self, name)} | dials[name].described
             for name in order
         ]
+
+    @classmethod
+    def code(cls) -> dict[str, str]:
+        return {"_esm": module(cls.name), "_css": (HERE / "widgets.css").read_text(encoding="utf-8")}
 
     def make(self) -> dict[str, Any]:
         """What the module cannot draw at random or read from a file itself."""

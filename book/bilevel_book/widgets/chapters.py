@@ -93,7 +93,7 @@ class Momentum(Live):
 
     name, sight = "momentum", "eta s noise tau seed"
     eta = Dial(0.1, 0.01, 1, "η, new weight", log=True)
-    s = Dial(0.1, 0.003, 1, "s, its step", log=True)
+    s = Dial(0.1, 0.003, 1, "s, length of a step", log=True)
     noise = Dial(0.5, 0, 2, "σ, noise")
     tau = Dial(0.5, 0, 2, "τ, slope noise")
     seed = Whole(0, 0, 999, "seed")

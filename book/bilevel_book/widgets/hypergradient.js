@@ -42,12 +42,12 @@ export default live("hypergradient", (stage) => {
       ways.arrow(from, height, to, height, `${look} bold`);
       ways.text(-5, height, words, look, [4, -8]);
     };
-    row(4.25, 0, direct, "red", `direct term ${show(direct)}`);
+    row(4.25, 0, direct, "red", `direct term: ${show(direct)}`);
     ways.arrow(direct, 3.85, formula, 3.85, "purple bold");
     ways.text(5, 4.25, `− J v = ${show(implicit)}`, "purple", [-4, -8], "end");
-    row(2.65, 0, formula, "green", `1. the formula ${show(formula)}`);
-    row(1.55, 0, through.slope, "orange", `2. through ${s.steps} steps of y ${show(through.slope)}`);
-    row(0.45, 0, seen, "sky", `3. differences of Φ ${show(seen)}`);
+    row(2.65, 0, formula, "green", `1. the formula: ${show(formula)}`);
+    row(1.55, 0, through.slope, "orange", `2. through ${s.steps} steps of y: ${show(through.slope)}`);
+    row(0.45, 0, seen, "sky", `3. differences of Φ: ${show(seen)}`);
     const wrong = direct * formula < 0 ? "The direct term alone has the wrong sign" : "The direct term alone has the right sign";
     return `${wrong}: ${show(direct)}, where Φ′ = ${show(formula)}. ${s.steps} steps of y give ${show(through.slope)}, differences of Φ ${show(seen)}.`;
   };

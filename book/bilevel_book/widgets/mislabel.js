@@ -116,16 +116,22 @@ export default live("mislabel", (stage) => {
     return key;
   });
 
-  let digits, state, history, chosen, until, seen = false, frame = null, columns = 20;
+  let digits, chosen, run, state, history, until, seen = false, frame = null, columns = 20;
   stage.restart = () => {
     digits = new Digits(made);
-    state = init(digits, "FdeHBO", stage.settings());
-    history = [];
     chosen = made.first;
+    run = null;
+  };
+
+  /** The run from its first step, with the labels as they are. */
+  function begin(s) {
+    run = `${s.alpha} ${s.delta}`;
+    state = init(digits, "FdeHBO", s);
+    history = [];
     until = made.steps;
     note();
     wake();
-  };
+  }
 
   function note() {
     const weights = [...state.x].map(sigmoid), wrong = digits.given.map((given, i) => given !== made.labels[i]);
@@ -235,8 +241,10 @@ export default live("mislabel", (stage) => {
     cancelAnimationFrame(frame);
   };
   stage.restart();
+  begin(stage.settings());
 
-  return () => {
+  return (s) => {
+    if (run !== `${s.alpha} ${s.delta}`) begin(s);
     draw_digits();
     const t = range(history.length), last = history.at(-1), own = sigmoid(state.x[chosen]), given = digits.given[chosen];
     chart.x = [0, Math.max(100, history.length)];

@@ -105,7 +105,7 @@ export default live("slopes", (stage) => {
     chart.legend([["SOBA", "sky"], ["FdeHBO", "blue"]]);
     stage.model.set("path", { T: HORIZONS, A: runs.map((run) => run.A), slopes: told.map((one) => one.fit || null) });
     if (left) return `Computing: ${runs.length - left} of ${runs.length} runs of ${last} steps are done.`;
-    const words = told.map(({ method, fit }) => (fit ? `${method} falls like T to the power ${show(fit[0], 2)} ± ${show(fit[1], 1)}` : `${method} overflows on some seeds`));
+    const words = told.map(({ method, fit }) => (fit ? `${method} falls like T to the power ${show(fit[0], 2)} ± ${show(fit[1] > 1e-9 ? fit[1] : 0, 1)}` : `${method} overflows on some seeds`));
     return `From T = ${s.since} on, ${words.join("; ")} (${SEEDS} seeds, 95 %).`;
   };
 });

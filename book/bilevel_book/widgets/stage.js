@@ -31,9 +31,13 @@ export function show(value, digits = 3) {
 export const range = (n, from = 0, to = n - 1) =>
   Array.from({ length: n }, (_, i) => (n === 1 ? from : from + ((to - from) * i) / (n - 1)));
 
+/** As controls give it, since addresses and lines of Python repeat it. */
+export const rounded = (value) => Number(value.toPrecision(3));
+
 export const clip = (value, [low, high]) => Math.min(Math.max(value, Math.min(low, high)), Math.max(low, high));
 
-function ticks([low, high], log, room) {
+function ticks(ends, log, room) {
+  const low = Math.min(...ends), high = Math.max(...ends);
   if (log) {
     const first = Math.ceil(Math.log10(low) - 1e-9), last = Math.floor(Math.log10(high) + 1e-9);
     const every = Math.max(1, Math.ceil((last - first + 1) / room));
@@ -60,6 +64,8 @@ class Panel {
     this.words = element("g", {}, this.svg);
     this.grips = element("g", {}, this.svg);
     this.svg.addEventListener("pointerdown", (event) => this.press(event));
+    const hold = (event) => this.held && event.preventDefault(); // touch-action does nothing inside an SVG: the page would scroll
+    this.svg.addEventListener("touchstart", hold, { passive: false });
     this.resize(640, this.height);  // until the page says how much room there is, which a hidden slide never does
   }
 
@@ -105,7 +111,7 @@ class Panel {
     const seen = this.svg.getBoundingClientRect(), { left, right, top, bottom } = this.box;
     const back = (share, axis) => {
       const [low, high] = this[axis], inside = clip(share, [0, 1]);
-      return this.log.includes(axis) ? low * (high / low) ** inside : low + (high - low) * inside;
+      return rounded(this.log.includes(axis) ? low * (high / low) ** inside : low + (high - low) * inside);
     };
     const px = ((clientX - seen.left) * this.size[0]) / seen.width, py = ((clientY - seen.top) * this.size[1]) / seen.height;
     return [back((px - left) / (right - left), "x"), back((bottom - py) / (bottom - top), "y")];
@@ -125,7 +131,7 @@ class Panel {
       element("line", { class: "live-grid", x1: this.X(x), x2: this.X(x), y1: top, y2: bottom }, this.axes);
       element("text", { x: this.X(x), y: bottom + 14, "text-anchor": "middle" }, this.axes, show(x));
     }
-    for (const y of this.blank ? [] : ticks(this.y, this.log.includes("y"), Math.max(2, (bottom - top) / 36))) {
+    for (const y of this.blank ? [] : ticks(this.y, this.log.includes("y"), Math.max(4, (bottom - top) / 36))) {
       element("line", { class: "live-grid", x1: left, x2: right, y1: this.Y(y), y2: this.Y(y) }, this.axes);
       element("text", { x: left - 5, y: this.Y(y) + 4, "text-anchor": "end" }, this.axes, show(y));
     }
@@ -227,7 +233,7 @@ class Panel {
       const go = (value, axis, step) => {
         const [low, high] = this[axis];
         const next = this.log.includes(axis) ? value * (high / low) ** (step * fine) : value + (high - low) * step * fine;
-        return clip(next, [low, high]);
+        return rounded(clip(next, [low, high]));
       };
       this.stage.change(move(go(x, "x", way[0]), go(y, "y", way[1]), this.stage.settings()), true);
     });
@@ -253,12 +259,14 @@ class Panel {
     const handle = [...this.handles].sort((a, b) => near(a) - near(b))[0];
     if (event.pointerType !== "mouse" && near(handle) > 26) return;
     event.preventDefault();
+    this.held = true;
     handle.grip.focus({ preventScroll: true });
     this.svg.setPointerCapture(event.pointerId);
     this.stage.busy(true);
     const follow = (moved) => this.stage.change(handle.move(...this.point(moved), this.stage.settings()));
     const leave = () => {
       this.svg.removeEventListener("pointermove", follow);
+      this.held = false;
       this.stage.busy(false);
     };
     this.svg.addEventListener("pointermove", follow);
@@ -344,6 +352,7 @@ class Stage {
       panel.place_handles(s);
     }
     for (const follow of this.inputs) follow(s);
+    if (this.repeat) this.repeat(s);
     this.quiet = false;
   }
 
@@ -366,7 +375,7 @@ class Stage {
       if (small) return place;
       const share = place / PLACES;
       const value = dial.log ? dial.min * (dial.max / dial.min) ** share : dial.min + (dial.max - dial.min) * share;
-      return Number(value.toPrecision(3));
+      return rounded(value);
     };
     input.addEventListener("input", () => this.change({ [dial.name]: to_value(Number(input.value)) }));
     input.addEventListener("change", () => this.model.save_changes());
@@ -419,7 +428,7 @@ class Stage {
     const button = this.button(`▶ ${words}`, () => {
       if (running) return stop();
       const first = dial.min, last = dial.labels ? dial.max : this.settings()[name], begun = performance.now();
-      button.textContent = `⏸ ${words}`;
+      button.textContent = `⏹ ${words}`;
       const frame = (now) => {
         const share = (now - begun) / (1000 * seconds);
         if (share >= 1 || !this.root.isConnected) return stop();
@@ -435,19 +444,22 @@ class Stage {
 
   /** The lines of Python that repeat what is seen. */
   python(lines) {
-    const code = element("pre", { class: "live-code", hidden: "", tabindex: 0 }, this.root);
-    const button = this.button("Copy as Python", async () => {
-      code.textContent = lines(this.settings());
+    const code = element("pre", { class: "live-code", hidden: "", tabindex: 0 }, this.root), words = "These lines repeat the run in the library:";
+    this.repeat = (s) => {
+      if (code.hidden || code.textContent === lines(s)) return;
+      code.textContent = lines(s);
+      this.say(words);
+    };
+    this.button("Copy as Python", async () => {
       code.hidden = false;
+      this.repeat(this.settings());
       try {
         await navigator.clipboard.writeText(code.textContent);
-        this.say("Copied. These lines repeat the run in the library:");
+        this.say(`Copied. ${words}`);
       } catch {
-        this.say("These lines repeat the run in the library:");
+        this.say(words);
       }
     });
-    this.root.addEventListener("input", () => (code.hidden = true));
-    return button;
   }
 
   // ---- address: #valley.delta=0.3&valley.seed=7

@@ -27,12 +27,12 @@ export default live("valley", (stage) => {
     plane.dot(x, found.y[last], colour, 6);
     plane.text(s.x0, s.y0, "drag me", "orange", [16, 4]);
     draw_objective(above);
+    const lost = overflow(found, s);
+    if (lost) return lost;
     const right = valley.hypergradient(x), wrong = valley.direct(x);
     tangent(above, x, wrong, "red", `wrong ${show(wrong, 2)}`, wrong < right);
     tangent(above, x, right, "green", `right ${show(right, 2)}`, right <= wrong);
     above.dot(x, valley.objective(x), colour, 6);
-    const lost = overflow(found, s);
-    if (lost) return lost;
     const judged = Math.abs(right) < 0.05 ? "near a minimum of Φ" : "where Φ is not flat";
     return `After ${last} steps ${s.method} is at x = ${show(x)}, ${judged}: the right slope is ${show(right)}, the wrong one, for which y stands still, ${show(wrong)}.`;
   };
