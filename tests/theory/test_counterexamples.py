@@ -197,13 +197,13 @@ def test_printed_accounts_do_not_close_by_the_printed_inequalities():
     of_v = (2 * C, -c.a_v * c.c_lam * p.L_mu / 2, *paid)  # lm:corefunction, ieq:vv, ieq:errorf, ieq:errorR
     assert of_v == pytest.approx((2 * C, -2 * C, C, C))  # together +2 C, where the proof needs 0
     p = ProblemConstants(mu=0.1, L_fx=10.0, L_gyy=3.0)
-    c, A = printed(p), (p.L_fy / p.mu) ** 2 + (p.r_v * p.L_gyy / p.mu) ** 2
-    B = p.L_fy**2 + (p.r_v * p.L_gxy) ** 2
-    assert c.a_y * c.c_beta * p.L_mu / 2 == pytest.approx(4 * B)  # with L_fy, where lm:corefunction has L_fx
-    needed = 32 * p.C_gxy * A * c.c_beta**2 / (p.L_mu * c.c_lam) ** 2  # of |grad_y g|^2, by eq:vtpulsones
-    granted = B / (4 * p.L_mu * (p.mu + p.L))  # by the last term of ieq:vv
+    c, of_v_star = printed(p), (p.L_fy / p.mu) ** 2 + (p.r_v * p.L_gyy / p.mu) ** 2
+    K = p.L_fy**2 + (p.r_v * p.L_gxy) ** 2
+    assert c.a_y * c.c_beta * p.L_mu / 2 == pytest.approx(4 * K)  # with L_fy, where lm:corefunction has L_fx
+    needed = 32 * p.C_gxy * of_v_star * c.c_beta**2 / (p.L_mu * c.c_lam) ** 2  # of |grad_y g|^2, by eq:vtpulsones
+    granted = K / (4 * p.L_mu * (p.mu + p.L))  # by the last term of ieq:vv
     bound_of_c_lam = 128 * (p.mu + p.L) * p.C_gxy * c.c_beta**2 / p.L_mu
-    assert needed * c.c_lam**2 / bound_of_c_lam == pytest.approx(granted * A / B)
+    assert needed * c.c_lam**2 / bound_of_c_lam == pytest.approx(granted * of_v_star / K)
 
 
 def test_printed_w_lets_lam_and_eta_be_too_large():
