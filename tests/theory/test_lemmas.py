@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
-from bilevel_book.theory.examples import Coin, gentle_tilt, small_slope, spring
+from bilevel_book.theory.examples import Coin, coins, gentle_tilt, small_slope, spring
 from bilevel_book.theory.families import LogCoshFamily, normal, spd
 from bilevel_book.theory.statements import Check, Point
 from bilevel_core import hypergradient
@@ -228,6 +228,13 @@ def test_y_comes_closer_to_its_moving_target_for_all_weights(step, gamma, gamma2
     assert statements.lower_descent(problem, step, gamma, gamma2).holds(1e-8)
     far = statements.take_step(problem, step.at, step.h, step.alpha, longer * step.beta, step.lam)
     assert statements.lower_descent(problem, far, gamma, gamma2).holds(1e-8)  # for every beta
+
+
+def test_bound_on_the_move_is_attained_where_error_and_slope_are_alike():
+    problem, at = coins(), Point(number(0), number(2), number(0))  # the mean of grad_y g is 2, that of no sample is
+    step = statements.take_step(problem, at, Directions(y=number(4), v=number(0), x=number(3)), 0.1, 0.2, 0.3)
+    assert statements.bound_on_move(problem, step) == pytest.approx(statements.squared_distance(at, step.to))
+    assert statements.squared_distance(at, step.to) == pytest.approx(0.3**2 + 0.8**2)
 
 
 def test_with_the_best_weights_the_descent_of_y_is_attained():
