@@ -1,5 +1,6 @@
 """Every statement that is false as printed, on a small problem that shows it; the correction holds there."""
 
+import dataclasses
 import math
 
 import pytest
@@ -159,6 +160,8 @@ def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_cons
     limit = statements.delta_limit(k, eta_f=0.5, eta_R=0.5)
     assert limit == pytest.approx(0.0101, abs=1e-4)
     assert 4 * k.L_gyy * k.r_v**2 * limit == pytest.approx(0.5 / 2)  # eq:firscoeefient_free, with equality
+    other = dataclasses.replace(k, L_gyy=1e-3, C_fy=9 * k.C_fy)  # a ball three times as large
+    assert statements.delta_limit(other, eta_f=0.5, eta_R=0.5) == pytest.approx(limit * k.L_gyy / 1e-3 / 9)
 
 
 @pytest.mark.slow  # runs until it stands still
