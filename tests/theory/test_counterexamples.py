@@ -192,6 +192,40 @@ def test_potential_of_the_theorem_falls_as_claimed_in_the_same_example(y_star, y
     assert found <= claimed + 1e-4  # rounding: alpha is about 1e-8
 
 
+def test_printed_constants_are_those_of_the_appendix():
+    """def:potentialF and def:parameters; each term of a maximum that is kept is the largest somewhere."""
+    largest_terms = set()
+
+    def largest(name, *terms):
+        largest_terms.add((name, terms.index(max(terms))))
+        return max(terms)
+
+    usual = {"mu": 0.5, "L": 3.0, "L_gyy": 0.7, "L_gxy": 1.1, "C_gxy": 1.7, "L_fx": 0.9, "L_fy": 1.3, "C_fy": 2.3}
+    near = {"C_gxy": 1e-3}, {"mu": 1e-3}, {"C_gxy": 100.0, "L_gyy": 100.0}, {"L_gyy": 1e3}, {"mu": 1e3, "L": 1e3}
+    for beta, change in ((3.0, {}), *((1.0, change) for change in near)):
+        p = ProblemConstants(**(usual | change))
+        found, L_mu, both = printed(p, beta), p.mu * p.L / (p.mu + p.L), p.mu + p.L
+        of_g, of_f = p.L_fy**2 + p.C_fy * p.L_gxy**2 / p.mu**2, p.L_fx**2 + p.C_fy * p.L_gxy**2 / p.mu**2
+        of_R, C = p.L_fy**2 + p.C_fy * p.L_gyy**2 / p.mu**2, p.C_gxy
+        c_beta = beta * (512 * p.L_y**2 * of_g / L_mu**2) ** 0.5
+        c_lam = largest("c_lam", 1024 * C * of_R / (p.mu * L_mu) ** 2, 128 * both * C / L_mu * c_beta**2) ** 0.5
+        share = L_mu * c_beta**2 * both / of_g
+        f = largest("f", 192 * of_f, 12 * p.L**2 * c_lam**2, 48 * p.L_Phi**2 * share)
+        g = largest("g", 256 * p.L**2, 128 * p.L**2 * share)
+        R = largest("R", 48 * p.L**4 * c_lam**2 / C, 384 * of_R * share)
+        w = largest("w", 2, (c_beta * both) ** 3 - 1, (c_lam * both / (2 * p.mu * p.L)) ** 3 - 1)
+        small = 1 / (3 * p.L_Phi)
+        expected = {
+            "a_y": 8 * of_g / (c_beta * L_mu), "a_v": 4 * C / (c_lam * L_mu), "p_x": 1 / f, "p_y": 1 / g, "p_v": 1 / R,
+            "c_beta": c_beta, "c_lam": c_lam, "c_x": small + f,
+            "c_y": small + 32 * p.L**2 * c_beta**2 + 17 * of_g / L_mu**2 * g,
+            "c_v": small + 48 * p.L**2 * c_lam**2 + 16 * C / L_mu**2 * R, "w": w,
+        }  # fmt: skip
+        assert dataclasses.asdict(found) == pytest.approx(expected)
+    counts = {"c_lam": 2, "f": 3, "g": 2, "R": 2, "w": 3}
+    assert largest_terms == {(name, index) for name, count in counts.items() for index in range(count)}
+
+
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 def test_printed_accounts_do_not_close_by_the_printed_inequalities():
     p = ProblemConstants()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bilevel_book.theory import statements
+from bilevel_book.theory.constants import ProblemConstants
 from bilevel_book.theory.examples import Coin, coins, gentle_tilt, small_slope, spring
 from bilevel_book.theory.families import LogCoshFamily, normal, spd
 from bilevel_book.theory.statements import Check, Point
@@ -105,6 +106,12 @@ def test_constant_of_the_surrogate_is_sharp_up_to_the_two_that_its_parts_share()
     assert sharpness(statements.surrogate_moves(slope, *near)) == pytest.approx(math.sqrt(1 / 2))
     near = [Point(number(z), number(z), number(tilt.constants.r_v)) for z in (place + 1e-4, place - 1e-4)]
     assert sharpness(statements.surrogate_moves(tilt, *near)) == pytest.approx(math.sqrt(1 / 2))
+
+
+def test_squared_constants_of_the_paper_are_those_of_its_formulas():
+    k = ProblemConstants(mu=2.0, L=3.0, L_fx=0.7, L_fy=1.3, L_gxy=1.1, L_gyy=0.6, C_fy=5.0)
+    assert statements.squared_speed(k, 7.0) == pytest.approx(2 * (1.3**2 / 4 + 7 * 0.6**2 / 16))
+    assert statements.squared_L_F(k) == pytest.approx(2 * (0.7**2 + 1.1**2 * 5 / 4))
 
 
 @pytest.mark.slow
