@@ -8,10 +8,10 @@ from hypothesis import given
 
 from bilevel_book.theory import statements
 from bilevel_book.theory.examples import coins, spring
-from bilevel_book.theory.families import LogCoshFamily
+from bilevel_book.theory.families import LogCoshFamily, variance
 from bilevel_book.theory.statements import Point, take_step
 from bilevel_core.directions import Directions
-from theory.instances import instances, number, powers, rounding, steps
+from theory.instances import instances, number, powers, rounding, step_with_its_squares, steps
 
 etas = powers(-3, 0)
 
@@ -92,6 +92,37 @@ def test_what_the_recursions_charge_for_a_move_of_v():
         assert bound == pytest.approx((1 - eta) ** 2 * (e**2 + times * lam**2 * (rise * e**2 + 5**4 * u**2)))
     for check in (statements.upper_error(problem, step, eta), statements.upper_error_free(problem, step, eta, 0.1)):
         assert check.bound == pytest.approx((1 - eta) ** 2 * 12 * 9 * lam**2 * (e**2 + 5**2 * u**2))
+
+
+def test_bounds_on_the_errors_are_those_of_the_paper(generator):
+    problem, step, q = step_with_its_squares(generator)
+    k, eta, delta, keep = problem.constants, 0.4, 0.1, 0.36
+    L_F2, L_R2 = 2 * (k.L_fx**2 + (k.L_gxy * k.r_v) ** 2), k.L_fy**2 + (k.L_gyy * k.r_v) ** 2
+    sigma, now = problem.variances(step.to.x, step.to.y), problem.directions(*step.to)
+    move = 0.11**2 * q["h"] + 2 * 0.13**2 * (q["y"] + q["slope"])
+    of_x = 12 * keep * (L_F2 * move / 2 + k.C_gxy * 0.17**2 * (q["v"] + k.L**2 * q["gap_v"]))
+    of_v = keep * 48 * (L_R2 * move + (0.17 * k.L) ** 2 * (q["v"] + k.L**2 * q["gap_v"]))
+    noise_x = 4 * eta**2 * (sigma.f_x + k.r_v**2 * sigma.g_xy)
+    noise_v = 4 * eta**2 * (sigma.f_y + k.r_v**2 * sigma.g_yy)
+    of_y = keep * q["y"] + 2 * eta**2 * sigma.g + 16 * keep * k.L**2 * move
+    bias_x, bias_v = (slope * k.r_v**2 * delta for slope in (k.L_gxy, k.L_gyy))
+    free_x = 4 * bias_x * (q["x"] + 1 + 4 * bias_x)
+    free_v = 4 * bias_v * (q["v"] + 1 + 2 * bias_v)
+    twice = 2 * (noise_v + of_v) + keep * q["v"]
+    for check, bound in (
+        (statements.lower_error(problem, step, eta), of_y),
+        (statements.lower_error_as_printed(problem, step, eta), of_y + keep * q["y"] * (q["y"] - 1)),
+        (statements.upper_error(problem, step, eta), keep * q["x"] + noise_x + of_x),
+        (statements.upper_error_free(problem, step, eta, delta), keep * q["x"] + 2 * noise_x + of_x + free_x),
+        (statements.adjoint_error(problem, step, eta), keep * q["v"] + noise_v + of_v),
+        (statements.adjoint_error_free(problem, step, eta, delta), twice + free_v),
+        (
+            statements.adjoint_error_free_as_printed(problem, step, eta, delta),
+            twice + free_v + 96 * keep * 0.17**2 * k.L**4 * q["v"],
+        ),
+    ):
+        assert check.bound == pytest.approx(bound)
+    assert statements.lower_error(problem, step, 1.0).truth == pytest.approx(variance(now.y))  # all is forgotten
 
 
 @pytest.mark.checks("experiments:decay")

@@ -15,7 +15,7 @@ from bilevel_book.theory.statements import Check, Point
 from bilevel_core import hypergradient
 from bilevel_core.directions import Directions, exact, finite_difference
 from bilevel_core.problem import Samples
-from theory.instances import instances, number, powers, rounding, steps
+from theory.instances import instances, number, powers, rounding, step_with_its_squares, steps
 
 
 def sharpness(check):
@@ -215,6 +215,29 @@ def test_along_the_flattest_and_the_steepest_direction_all_of_these_are_attained
         checks += (statements.cocoercivity(H, u),)
     for check in checks:
         assert check.truth == pytest.approx(check.bound, rel=1e-8, abs=1e-8)
+
+
+def test_bounds_of_the_three_descents_are_those_of_the_paper(generator):
+    """With every term, and as printed."""
+    problem, step, q = step_with_its_squares(generator)
+    k, g, g2 = problem.constants, 0.2, 0.7
+    sure = problem.objective(step.at.x).item() - 0.055 * q["Phi"] - 0.055 * (1 - 0.11 * k.L_Phi) * q["h"]
+    sure += 0.11 * q["x"] + 0.22 * k.C_gxy * q["gap_v"]
+    of_y = (k.L_gxy * k.r_v) ** 2 + k.L_fx**2
+    assert statements.function_descent(problem, step).bound == pytest.approx(sure + 0.22 * k.Lam**2 * q["gap_y"])
+    assert statements.function_descent_as_printed(problem, step).bound == pytest.approx(sure + 0.44 * of_y * q["gap_y"])
+    left = (1 - 0.26 * k.L_mu) * q["gap_y"] - (0.26 / (k.mu + k.L) - 0.13**2) * q["slope"]
+    moved, error = 6 * k.L_y**2 * 0.11**2 * q["h"], 1.2 * (1 + 1 / 0.7) * 0.13**2 * q["y"]
+    assert statements.lower_descent(problem, step, g, g2).bound == pytest.approx(1.2 * 1.7 * left + moved + error)
+    move, error = 0.11**2 * q["h"] + 2 * 0.13**2 * (q["y"] + q["slope"]), 1.2 * (1 + 1 / 0.7) * 0.17**2 * q["v"]
+    right, wrong = (1 - 0.17 * k.mu) ** 2, 1 - 0.34 * (1 + k.L**2) * k.L_mu + (0.17 * k.L) ** 2
+    for check, factor, speed in (
+        (statements.adjoint_descent, right, k.L_v**2),
+        (statements.adjoint_descent_as_printed, wrong, statements.squared_speed(k, k.C_fy)),
+        (statements.adjoint_descent_free_as_printed, wrong, statements.squared_speed(k, k.C_fy**2)),
+    ):
+        bound = 1.2 * 1.7 * factor * q["gap_v"] + error + 6 * speed * move
+        assert check(problem, step, g, g2).bound == pytest.approx(bound)
 
 
 @pytest.mark.slow  # many examples
