@@ -202,6 +202,8 @@ def test_bounds_of_the_three_descents_are_those_of_the_paper(generator):
     of_y = (k.L_gxy * k.r_v) ** 2 + k.L_fx**2
     assert statements.function_descent(problem, step).bound == pytest.approx(sure + 0.22 * k.Lam**2 * q["gap_y"])
     assert statements.function_descent_as_printed(problem, step).bound == pytest.approx(sure + 0.44 * of_y * q["gap_y"])
+    moves = statements.surrogate_moves(problem, step.at, step.to)
+    assert moves.bound == pytest.approx((2 * of_y * statements.squared_distance(step.at, step.to)) ** 0.5)
     left = (1 - 0.26 * k.L_mu) * q["gap_y"] - (0.26 / (k.mu + k.L) - 0.13**2) * q["slope"]
     moved, error = 6 * k.L_y**2 * 0.11**2 * q["h"], 1.2 * (1 + 1 / 0.7) * 0.13**2 * q["y"]
     assert statements.lower_descent(problem, step, g, g2).bound == pytest.approx(1.2 * 1.7 * left + moved + error)
