@@ -17,16 +17,27 @@ TARGET = HTML / "pdf"
 FOOT = '<div style="font-size: 8px; width: 100%; text-align: center"><span class="pageNumber"></span></div>'
 
 THEOREM, TITLE = "13_the_theorem", "The rate of FdeHBO and FMBO, with a complete proof"
-# Of that chapter a paper has these sections, under the theme's heading for print, and no list of contents.
-AS_PAPER = """title => {
+# Of that chapter a paper has these sections, under the theme's heading for print, without the numbers of sections and
+# the list of contents. Its references are written out, and its links lead to the published pages, if there are any.
+AS_PAPER = """([title, pages]) => {
   const names = {"what-it-says": "Abstract", "assumptions": "", "the-theorem-and-its-corollaries": "",
                  "the-proof": "", "further-reading": "References"};
   document.querySelector("#jb-print-docs-body h1").textContent = title;
   document.querySelector("#print-main-content").remove();
-  for (const part of [...document.querySelector("section#the-theorem").children]) {
+  const paper = document.querySelector("section#the-theorem");
+  for (const part of [...paper.children]) {
     if (!(part.id in names)) part.remove();
     else if (names[part.id]) part.querySelector("h2").textContent = names[part.id];
   }
+  paper.querySelectorAll(".section-number").forEach(number => number.remove());
+  const list = paper.querySelector("#further-reading").appendChild(document.createElement("ol"));
+  for (const work of new Set([...paper.querySelectorAll("a[href*='bibliography']")].map(link => link.title)))
+    list.appendChild(document.createElement("li")).textContent = work;
+  const here = location.href.split("#")[0], root = new URL("..", here).href;
+  for (const link of paper.querySelectorAll("a[href]"))
+    if (pages) link.href = link.href.replace(root, pages);
+    else if (link.href.split("#")[0] !== here) link.replaceWith(...link.childNodes);
+  paper.insertAdjacentHTML("beforeend", "<style>.proof, .admonition { break-inside: auto !important }</style>");
 }"""
 
 
@@ -60,7 +71,7 @@ def printed(tab: Page, page: Path, end: str = "", change: str = "() => 0") -> Pa
     """Its file, made when every formula is set and changed; what is folded for a reader's sake opens by itself."""
     tab.goto(page.as_uri())
     tab.evaluate("window.MathJax?.startup?.promise.then(() => true)")
-    tab.evaluate(change, TITLE)
+    tab.evaluate(change, [TITLE, address.pages()])
     parts = [*page.relative_to(HTML).with_suffix("").parts[1:], *filter(None, [end])]
     path = TARGET / ("-".join(parts) + ".pdf")  # api-running, 01_what...
     tab.pdf(

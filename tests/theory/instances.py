@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 
 from bilevel_book.theory.families import LogCoshFamily, normal
-from bilevel_book.theory.statements import Point, Step, take_step
+from bilevel_book.theory.statements import Point, Step, sq, take_step
 from bilevel_core.directions import Directions, project
 
 
@@ -72,6 +72,19 @@ def steps(draw) -> tuple[LogCoshFamily, Step]:
         beta=draw(fraction) / (k.mu + k.L),
         lam=draw(fraction) / (k.mu + k.L),
     )
+
+
+def step_with_its_squares(generator: torch.Generator) -> tuple[LogCoshFamily, Step, dict[str, float]]:
+    """A step on which nothing is zero, and the squares of which the paper's bounds are made."""
+    problem = LogCoshFamily.random(generator)
+    x, y, v = (z + 0.3 for z in (*problem.first, problem.v_star(*problem.first)))
+    d = problem.directions(x, y, v)
+    errors = Directions(y=0.3, v=0.5, x=0.7)
+    h = Directions(*(each.mean(0) + e for each, e in zip(d, errors, strict=True)))
+    squares = {name: 2 * e**2 for name, e in errors._asdict().items()}  # two entries each
+    squares |= {"h": sq(h.x), "slope": sq(d.y.mean(0)), "gap_y": sq(y - problem.y_star(x))}
+    squares |= {"gap_v": sq(v - problem.v_star(x, y)), "Phi": sq(problem.hypergradient(x))}
+    return problem, take_step(problem, Point(x, y, v), h, alpha=0.11, beta=0.13, lam=0.17), squares
 
 
 def rounding(problem: LogCoshFamily, at: Point, delta: float) -> float:

@@ -1,5 +1,6 @@
 """Every statement that is false as printed, on a small problem that shows it; the correction holds there."""
 
+import dataclasses
 import math
 
 import pytest
@@ -159,6 +160,8 @@ def test_without_L_gyy_the_condition_on_delta_is_empty_when_the_jacobian_is_cons
     limit = statements.delta_limit(k, eta_f=0.5, eta_R=0.5)
     assert limit == pytest.approx(0.0101, abs=1e-4)
     assert 4 * k.L_gyy * k.r_v**2 * limit == pytest.approx(0.5 / 2)  # eq:firscoeefient_free, with equality
+    other = dataclasses.replace(k, L_gyy=1e-3, C_fy=9 * k.C_fy)  # a ball three times as large
+    assert statements.delta_limit(other, eta_f=0.5, eta_R=0.5) == pytest.approx(limit * k.L_gyy / 1e-3 / 9)
 
 
 @pytest.mark.slow  # runs until it stands still
@@ -189,6 +192,40 @@ def test_potential_of_the_theorem_falls_as_claimed_in_the_same_example(y_star, y
     assert found <= claimed + 1e-4  # rounding: alpha is about 1e-8
 
 
+def test_printed_constants_are_those_of_the_appendix():
+    """def:potentialF and def:parameters; each term of a maximum that is kept is the largest somewhere."""
+    largest_terms = set()
+
+    def largest(name, *terms):
+        largest_terms.add((name, terms.index(max(terms))))
+        return max(terms)
+
+    usual = {"mu": 0.5, "L": 3.0, "L_gyy": 0.7, "L_gxy": 1.1, "C_gxy": 1.7, "L_fx": 0.9, "L_fy": 1.3, "C_fy": 2.3}
+    near = {"C_gxy": 1e-3}, {"mu": 1e-3}, {"C_gxy": 100.0, "L_gyy": 100.0}, {"L_gyy": 1e3}, {"mu": 1e3, "L": 1e3}
+    for beta, change in ((3.0, {}), *((1.0, change) for change in near)):
+        p = ProblemConstants(**(usual | change))
+        found, L_mu, both = printed(p, beta), p.mu * p.L / (p.mu + p.L), p.mu + p.L
+        of_g, of_f = p.L_fy**2 + p.C_fy * p.L_gxy**2 / p.mu**2, p.L_fx**2 + p.C_fy * p.L_gxy**2 / p.mu**2
+        of_R, C = p.L_fy**2 + p.C_fy * p.L_gyy**2 / p.mu**2, p.C_gxy
+        c_beta = beta * (512 * p.L_y**2 * of_g / L_mu**2) ** 0.5
+        c_lam = largest("c_lam", 1024 * C * of_R / (p.mu * L_mu) ** 2, 128 * both * C / L_mu * c_beta**2) ** 0.5
+        share = L_mu * c_beta**2 * both / of_g
+        f = largest("f", 192 * of_f, 12 * p.L**2 * c_lam**2, 48 * p.L_Phi**2 * share)
+        g = largest("g", 256 * p.L**2, 128 * p.L**2 * share)
+        R = largest("R", 48 * p.L**4 * c_lam**2 / C, 384 * of_R * share)
+        w = largest("w", 2, (c_beta * both) ** 3 - 1, (c_lam * both / (2 * p.mu * p.L)) ** 3 - 1)
+        small = 1 / (3 * p.L_Phi)
+        expected = {
+            "a_y": 8 * of_g / (c_beta * L_mu), "a_v": 4 * C / (c_lam * L_mu), "p_x": 1 / f, "p_y": 1 / g, "p_v": 1 / R,
+            "c_beta": c_beta, "c_lam": c_lam, "c_x": small + f,
+            "c_y": small + 32 * p.L**2 * c_beta**2 + 17 * of_g / L_mu**2 * g,
+            "c_v": small + 48 * p.L**2 * c_lam**2 + 16 * C / L_mu**2 * R, "w": w,
+        }  # fmt: skip
+        assert dataclasses.asdict(found) == pytest.approx(expected)
+    counts = {"c_lam": 2, "f": 3, "g": 2, "R": 2, "w": 3}
+    assert largest_terms == {(name, index) for name, count in counts.items() for index in range(count)}
+
+
 @pytest.mark.checks("lm:mergeV", "lm:mergeV_free", "results:constants")
 def test_printed_accounts_do_not_close_by_the_printed_inequalities():
     p = ProblemConstants()
@@ -197,13 +234,13 @@ def test_printed_accounts_do_not_close_by_the_printed_inequalities():
     of_v = (2 * C, -c.a_v * c.c_lam * p.L_mu / 2, *paid)  # lm:corefunction, ieq:vv, ieq:errorf, ieq:errorR
     assert of_v == pytest.approx((2 * C, -2 * C, C, C))  # together +2 C, where the proof needs 0
     p = ProblemConstants(mu=0.1, L_fx=10.0, L_gyy=3.0)
-    c, A = printed(p), (p.L_fy / p.mu) ** 2 + (p.r_v * p.L_gyy / p.mu) ** 2
-    B = p.L_fy**2 + (p.r_v * p.L_gxy) ** 2
-    assert c.a_y * c.c_beta * p.L_mu / 2 == pytest.approx(4 * B)  # with L_fy, where lm:corefunction has L_fx
-    needed = 32 * p.C_gxy * A * c.c_beta**2 / (p.L_mu * c.c_lam) ** 2  # of |grad_y g|^2, by eq:vtpulsones
-    granted = B / (4 * p.L_mu * (p.mu + p.L))  # by the last term of ieq:vv
+    c, of_v_star = printed(p), (p.L_fy / p.mu) ** 2 + (p.r_v * p.L_gyy / p.mu) ** 2
+    K = p.L_fy**2 + (p.r_v * p.L_gxy) ** 2
+    assert c.a_y * c.c_beta * p.L_mu / 2 == pytest.approx(4 * K)  # with L_fy, where lm:corefunction has L_fx
+    needed = 32 * p.C_gxy * of_v_star * c.c_beta**2 / (p.L_mu * c.c_lam) ** 2  # of |grad_y g|^2, by eq:vtpulsones
+    granted = K / (4 * p.L_mu * (p.mu + p.L))  # by the last term of ieq:vv
     bound_of_c_lam = 128 * (p.mu + p.L) * p.C_gxy * c.c_beta**2 / p.L_mu
-    assert needed * c.c_lam**2 / bound_of_c_lam == pytest.approx(granted * A / B)
+    assert needed * c.c_lam**2 / bound_of_c_lam == pytest.approx(granted * of_v_star / K)
 
 
 def test_printed_w_lets_lam_and_eta_be_too_large():

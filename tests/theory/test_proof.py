@@ -225,6 +225,7 @@ def constants_of_problems(draw):
 def test_accounts_are_not_positive_at_any_time_for_any_larger_w(k, t, larger):
     c = theorem(k)
     assert max(conditions(k, c).values()) == pytest.approx(1)  # the smallest w
+    assert c.w == pytest.approx(max(2, max(c.c_x, c.c_y, c.c_v) ** 1.5))  # no other condition is ever the active one
     c = dataclasses.replace(c, w=larger * c.w)
     rows = contributions(k, c, c.sizes(t)).values()
     for name, value in accounts(k, c, c.sizes(t)).items():
@@ -294,7 +295,7 @@ def test_sums_of_the_steps(w, T):
     assert log1p(T / w) <= total(-1) <= log1p(T / (w - 1)) <= log(T + 1) + 1e-14
     assert total(-1 / 3) / T * (w + T) ** (1 / 3) <= 1.5  # turns 4 (theta delta)^2 into 6 (theta delta)^2
     drift = fsum((w + t) * ((t + 1) ** (-1 / 3) - (t + 2) ** (-1 / 3)) ** 2 for t in range(T))
-    assert drift <= 5 * w / 18  # thm-decreasing
+    assert drift <= 0.101 * w <= 5 * w / 18  # thm-drifts
 
 
 @pytest.mark.checks("th:main", "th:hessianfree", "results:theorem-2")

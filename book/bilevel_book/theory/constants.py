@@ -134,7 +134,7 @@ def printed(p: ProblemConstants, beta: float = 1.0) -> ProofConstants:
     q = L_mu * c_beta**2 * total / K
     cbar_f = max(192 * (p.L_fx**2 + (p.L_gxy * p.r_v) ** 2), 12 * L**2 * c_lam**2, 48 * p.L_Phi**2 * q)
     cbar_g = max(256 * L**2, 128 * L**2 * q)
-    cbar_R = max(768 * L_R2, 48 * L**4 * c_lam**2 / C, 384 * L_R2 * q)
+    cbar_R = max(48 * L**4 * c_lam**2 / C, 384 * L_R2 * q)
     small = 1 / (3 * p.L_Phi)
     return ProofConstants(
         a_y=8 * K / (c_beta * L_mu),

@@ -145,7 +145,7 @@ def with_offset(k: ProblemConstants, c: ProofConstants) -> ProofConstants:
 
 
 def conditions(k: ProblemConstants, c: ProofConstants) -> dict[str, float]:
-    """What the proof needs of w, thm-offset, each as a number that must be at most 1."""
+    """What the proof needs of w, thm-offset and thm-small-steps, each as a number that must be at most 1."""
     return {"2 <= w": 2 / c.w} | {n: value * c.w ** (-1 / power) for n, (value, power) in _limits(k, c).items()}
 
 
