@@ -71,7 +71,7 @@ class Checkpoint:
                 self.lock.acquire(blocking=False)
             except Timeout:
                 raise ValueError(f"{self.path} is in use by process {self.owner.read_text(encoding='utf-8')}") from None
-            self.owner.write_text(str(os.getpid()))
+            self.owner.write_text(str(os.getpid()), encoding="utf-8")
             for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
                 leftover.unlink()
         return self
@@ -126,8 +126,8 @@ class Checkpoint:
         try:
             content, version = self._read(self.path.read_bytes())
             start, first, previous, here = (content[name] for name in self.points)
-            left = [name for name, value in start.problem.items() if not difference(value, here.problem[name])]
-            then, now = ((p.state, {name: p.problem[name] for name in left}) for p in (start, self.points["start"]))
+            fixed = [name for name, value in start.problem.items() if not difference(value, here.problem[name])]
+            then, now = ((p.state, {name: p.problem[name] for name in fixed}) for p in (start, self.points["start"]))
             if place := difference(then, now):  # in the state at t = 0, or in what the steps have left alone
                 raise ValueError(f"it started from another {place}")
             if first:

@@ -32,7 +32,7 @@ ROUNDING_SHARE = 0.1  # the error of H v by finite differences, in parts of H v
 
 def diagnose(result: "Result") -> Iterator[str]:
     """The sentences about a run, none if all is well. The first column is watched if named a loss or objective."""
-    losses = [name for name in result.columns[:1] if "loss" in name or "objective" in name]
+    losses = [name for name in [result.loss_column] if name]
     step_of = {"x": "alpha", "y": "beta", "v": "lam" if "lam" in vars(result.solver) else "eta_series"}
     if result.nonfinite and (culprit := _nonfinite_loss(result)):
         yield f"the run diverged: {culprit}"

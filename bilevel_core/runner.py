@@ -268,8 +268,10 @@ def run(
     budget = Budget(steps, seconds, every, rows, gradients, prices)
     RADIUS._replace(words="a positive number (inf: run on)").check(blow_up=blow_up)
     solver = _with_options(problem, solver, seed, progress)
-    if start is not None and len(start) != 2:
+    if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise ValueError(f"start must be a pair (x, y), got {start!r}")
+    if not (isinstance(metrics or {}, Mapping) and all(map(callable, (metrics or {}).values()))):
+        raise ValueError(f"metrics must be a dict of functions of x and y, got {metrics!r}")
     first = solver.init(problem, seed, **dict(zip("xy", start or (), strict=False)))
     result = Result(problem, solver, first, budget, best, metrics or {}, blow_up)
     if seconds is not None and problem.processes()[1] > 1:

@@ -201,14 +201,16 @@ class Mutation:
                 yield mutant
 
     def try_tests(self, mutant: Mutant, items: list) -> int:
-        """Whether a test fails on a mutant: those that killed others lately come first, then what costs least."""
+        """Whether a test fails on a mutant: first those that killed others lately, then the file's own, then the rest,
+        each by what it costs."""
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does
         signal.alarm(WALL_SECONDS_A_MUTANT)
         when = {test: -number for number, test in enumerate(Path(self.killers.name).read_text().splitlines(), 1)}
         some = [item for item in items if concerns(item, mutant.file)]
-        some.sort(key=lambda item: (when.get(item.nodeid, 0), self.costs[item.nodeid]))
+        own = own_tests(mutant.file)
+        some.sort(key=lambda item: (when.get(item.nodeid, 0), not item.nodeid.startswith(own), self.costs[item.nodeid]))
         if is_changed_in_place(mutant) and (killer := next((item.nodeid for item in some if not passes(item)), "")):
             print(killer, file=self.killers, flush=True)
             return 1
@@ -218,11 +220,15 @@ class Mutation:
 
 def concerns(item, file: str) -> bool:
     """Whether a test is tried on the mutants of a file: fast ones of its folder, slow ones of its own file of tests."""
-    folder = own = "tests/theory/"
-    if file.startswith(CORE):
-        folder = "tests/core/"
-        own = f"{folder}test_{'solvers' if 'solvers/' in file else Path(file).stem}.py"
-    return item.nodeid.startswith(folder if item.get_closest_marker("slow") is None else own)
+    folder = "tests/core/" if file.startswith(CORE) else "tests/theory/"
+    return item.nodeid.startswith(folder if item.get_closest_marker("slow") is None else own_tests(file))
+
+
+def own_tests(file: str) -> str:
+    """How the names of the tests of a file begin."""
+    if not file.startswith(CORE):
+        return "tests/theory/"
+    return f"tests/core/test_{'solvers' if 'solvers/' in file else Path(file).stem}.py"
 
 
 def measure(items: list, costs: IO[str]) -> int:

@@ -176,7 +176,8 @@ class Mixing(Modules):
         if p[most] > COLLAPSED:
             cure = "a smaller alpha, a larger floor, or more text of the target"
             warnings.warn(f"the mixture has collapsed: {p[most]:.0%} of it is {most}; {cure}", stacklevel=2)
-        path.write_text(json.dumps({"mixture": {name: round(share, 4) for name, share in p.items()}}, indent=1) + "\n")
+        shares = {name: round(share, 4) for name, share in p.items()}
+        path.write_text(json.dumps({"mixture": shares}, indent=1) + "\n", encoding="utf-8")
         return p
 
 

@@ -41,7 +41,7 @@ class Penalties(BilevelProblem):
     batch_size, batches = 20, 10
 
     def __init__(self, seed: int = 0):
-        with gzip.open(TUMOURS, "rt") as file:
+        with gzip.open(TUMOURS, "rt", encoding="utf-8") as file:
             table = torch.as_tensor(np.loadtxt(file, delimiter=",", skiprows=1))
         table = table[torch.randperm(len(table), generator=seeded(seed))]
         features, labels = table[:, :-1], table[:, -1]

@@ -37,7 +37,7 @@ def test_bundled_images_are_mnist_and_a_copy_for_each_caller():
         (lambda whole: None, "is missing: expected the gzipped MNIST file .*git checkout data/mnist"),
         (lambda whole: gzip.compress(whole)[:1000], "is damaged .*expected 60008 bytes once unzipped"),
         (lambda whole: gzip.compress(b"short"), "is of another size: expected 60008 bytes once unzipped, got 5"),
-        (lambda whole: gzip.compress(bytes(10**8)), "is of another size: .*got more than 60008"),  # read no further
+        (lambda whole: gzip.compress(bytes(10**6))[:-9], "is of another size: .*more than 60008"),  # it stops early
         (lambda whole: gzip.compress(whole[:-1] + b"9"), "is altered: expected md5 a25bea736e30d166cdddb491f175f624"),
     ],
     ids=["missing", "damaged", "truncated", "bomb", "altered"],

@@ -56,7 +56,8 @@ def watched(solver, moved=1.0, norms=((1.0, 1.0, 1.0),) * 10, name="", numbers=(
     problem = problem or Quadratic()
     start = solver.init(problem)
     known = {
-        "problem": problem, "solver": solver, "start": start, "norms": norms, "columns": [name] * bool(name),
+        "problem": problem, "solver": solver, "start": start, "norms": norms,
+        "loss_column": None if "accuracy" in name else name,
         "state": start.replace(x=start.x + moved, y=start.y + 1, t=300), "history": pd.DataFrame({name: [*numbers]}),
         "nonfinite": "", "stop": "steps", "best": None, "refit": None,
     }  # fmt: skip

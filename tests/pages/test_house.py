@@ -72,6 +72,15 @@ def test_workflows_run_actions_by_commit_and_ask_for_permissions():
         assert re.search(r"^ *permissions:\n +contents: read$", text, re.M), file.name
 
 
+def test_text_is_read_and_written_as_utf8():
+    """Whatever the locale: a call that opens a text file says its encoding on the same line."""
+    opened = re.compile(r"(read_text|write_text)\(|open\([^)]*\"[rwa]t?\"")
+    for file in [*tracked("bilevel_core"), *tracked("book/bilevel_book")]:
+        if file.suffix == ".py":
+            lines = [line for line in file.read_text(encoding="utf-8").splitlines() if opened.search(line)]
+            assert not [line for line in lines if "encoding=" not in line], file.name
+
+
 def below(folder: Path, *patterns: str) -> set[str]:
     """The files in a folder, at any depth, that match one of the patterns; named from the folder."""
     found = {path for pattern in patterns for path in folder.rglob(pattern) if "__pycache__" not in path.parts}

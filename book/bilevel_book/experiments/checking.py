@@ -70,8 +70,8 @@ def find(name: str, kind: type) -> Any:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"{name} cannot be imported: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, kind)):
-        raise ValueError(f"{name} is not a {kind.__name__}")
+    except Exception as error:  # of any kind: what is imported is somebody's code
+        raise ValueError(f"{name} cannot be imported: {error!r}") from error
+    if not (isinstance(found, type) and issubclass(found, kind)) or inspect.isabstract(found):
+        raise ValueError(f"{name} is not a {kind.__name__} with all its methods")
     return found

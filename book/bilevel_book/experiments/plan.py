@@ -80,7 +80,10 @@ class Run:
 
 @lru_cache(maxsize=2)
 def _problem(name: str, options: str) -> BilevelProblem:
-    return find(name, BilevelProblem)(**json.loads(options))
+    try:
+        return find(name, BilevelProblem)(**json.loads(options))
+    except (RuntimeError, TypeError) as error:  # a size below 0, or too large for the memory
+        raise ValueError(f"{name} cannot be made with {options}: {error!r}") from error
 
 
 def paper_settings(experiment: str, solver: str) -> Options:

@@ -35,10 +35,13 @@ def test_file_becomes_records(small):
         ('problem = "Quadratic"', "", "problem: got nothing, allowed: str"),
         ('problem = "Quadratic"', 'problem = "Cubic"', "problem: unknown BilevelProblem .*'Cubic'; known are .*Valley"),
         ('problem = "Quadratic"', 'problem = "no.such:Thing"', "problem: no.such:Thing cannot be imported"),
+        ('problem = "Quadratic"', 'problem = ".such:Thing"', "problem: .such:Thing cannot be imported: TypeError"),
+        ("Quadratic", "bilevel_core:BilevelProblem", "BilevelProblem is not a BilevelProblem with all its methods"),
         ("{ noise = 0.5 }", "{ nose = 0.5 }", "options: unknown option of Quadratic 'nose'; known are"),
         ("columns =", "colour = 3\ncolumns =", "colour: got 3, allowed: dict"),
         ("seeds = [7], ", "", r"\[sizes.full\] tuning: seeds: got nothing, allowed: list\[int\]"),
         ("seeds = [7]", "seeds = []", "tuning: seeds: got none, give at least one"),
+        ("grid = true", "trials = -1", "tuning: trials must be at least 1, got -1"),
         ("grid = true", "trials = 4, best = 2", r"tuning: give `best` and `by` together, .* got 2 by \[\]"),
         ("steps = 40", "stepts = 40", "main: unknown option of Group 'stepts'; known are .*steps"),
         (

@@ -59,6 +59,12 @@ def test_invalid_value_raises_before_any_run(write):
         sweep(write(("alpha = [0.01, 0.1]", "alpha = [0.01, -1.0]")), "full")
 
 
+def test_problem_that_cannot_be_made_raises(write):
+    (run, *_) = sweep(write(("noise = 0.5", "dim_x = -1")), "smoke")
+    with pytest.raises(ValueError, match=r'Quadratic cannot be made with \{"seed": 0, "dim_x": -1\}: RuntimeError'):
+        run.make_problem()
+
+
 def test_two_runs_of_one_name_raise(write):
     path = write(('"FdeHBO, delta 1"]\n', '"FdeHBO "]\n'), ('only = ["FdeHBO, delta 1"]', 'only = ["SOBA"]'))
     with pytest.raises(ValueError, match="2 runs of small have the name main/FdeHBO_0"):

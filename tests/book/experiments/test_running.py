@@ -123,7 +123,6 @@ def test_diverged_run_is_a_result(write, folder):
 @pytest.mark.slow  # three processes
 def test_killed_sweep_goes_on(tmp_path, folder):
     """kill -9 while two workers run, then the same sweep again: the table is that of a sweep that was left alone."""
-    psutil = pytest.importorskip("psutil", reason="needs requirements-cluster.txt: make test CLUSTER=1")
     script = textwrap.dedent(f"""
         import pathlib
         import kills
@@ -131,15 +130,13 @@ def test_killed_sweep_goes_on(tmp_path, folder):
         reproduce(kills.sweep(pathlib.Path({str(tmp_path / "trace")!r})), pathlib.Path({str(folder)!r}), jobs=2)
     """)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(BENCHMARKS), os.environ.get("PYTHONPATH", "")])}
-    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL, env=environment)
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "env": environment}
+    process = subprocess.Popen([sys.executable, "-c", script], **given)
     while len(list(folder.rglob("*.ckpt"))) < 2:
         assert process.poll() is None
         time.sleep(0.02)
-    family = psutil.Process(process.pid).children(recursive=True)
-    assert len(family) >= 2
     process.kill()
-    process.wait()
-    assert not psutil.wait_procs(family, timeout=60)[1]  # no orphan, though each is in the middle of a run
+    process.communicate(timeout=60)  # until the last worker has let go of stdout: each is in the middle of a run
     assert not list(folder.rglob("*.csv"))
     runs = kills.sweep(tmp_path / "trace")
     reproduce(runs, folder, progress=False)
