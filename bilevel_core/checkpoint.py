@@ -62,16 +62,17 @@ class Checkpoint:
         self.classes = {kind for _, (kind, *_) in _leaves(here) if isinstance(kind, type)}  # that a file may make
         self.latest: dict[str, Any] | None = None
         self.due = -math.inf
-        self.owner = path.with_name(f".{path.name}{LOCK}")  # the lock, in which is the number of the process
-        self.lock = FileLock(self.owner)
+        self.lock_file = path.with_name(f".{path.name}{LOCK}")  # the lock, in which is the number of the process
+        self.lock = FileLock(self.lock_file)
 
     def __enter__(self) -> Self:
         if self.rank == 0:
             try:
                 self.lock.acquire(blocking=False)
             except Timeout:
-                raise ValueError(f"{self.path} is in use by process {self.owner.read_text(encoding='utf-8')}") from None
-            self.owner.write_text(str(os.getpid()), encoding="utf-8")
+                other = self.lock_file.read_text(encoding="utf-8")
+                raise ValueError(f"{self.path} is in use by process {other}") from None
+            self.lock_file.write_text(str(os.getpid()), encoding="utf-8")
             for leftover in self.path.parent.glob(f".{escape(self.path.name)}.*{PART}"):  # of a killed process
                 leftover.unlink()
         return self
@@ -81,7 +82,7 @@ class Checkpoint:
             self.save()  # the last regular row: a resumed history equals an uninterrupted one
         finally:
             if self.lock.is_locked:
-                self.owner.unlink(missing_ok=True)
+                self.lock_file.unlink(missing_ok=True)
                 self.lock.release()
 
     def add_step(self, state: State) -> None:

@@ -70,7 +70,7 @@ class Budget:
         return sum(price * calls[name] for name, price in prices.items())
 
     def has_row(self, t: int, before: float, spent: float) -> bool:
-        """Whether there is a row after t steps, the last of which took what is spent now and was not `before`."""
+        """Whether there is a row after t steps: `before` was spent when the last one began, `spent` when it ended."""
         unit, total = self.limit
         gap = total / self.rows
         if isinstance(self.every, Sequence):
@@ -183,7 +183,7 @@ class Result:
             best = self._rows[self._best_row][name]
             if (row[name] < best if name == goal else row[name] > best) or math.isnan(best):
                 self._best_row, self._best_state = len(self._rows) - 1, self.state
-        if self._file:  # the lists grow on: the number of rows says how much of them counts
+        if self._file:  # the lists go on growing: `number` rows of them belong to this save
             about = {"limit": self.budget.limit, "number": len(self._rows), "calls": vars(self._calls)}
             self._file.keep(about | {name: vars(self)[name] for name in SAVED})
         self._is_called_off = bool(callback and not self.nonfinite and callback(self.state, row))
@@ -282,14 +282,14 @@ def run(
     if refit:
         full_samples(problem)  # or the refit would fail after all the work
     unit, total = budget.limit
-    shape = "{l_bar}{bar}| {n:.4g}/{total:.4g} " + unit + " [{elapsed}<{remaining}{postfix}]"
+    bar_format = "{l_bar}{bar}| {n:.4g}/{total:.4g} " + unit + " [{elapsed}<{remaining}{postfix}]"
     options = {"seed": seed, "best": best, "metrics": [*(metrics or {})], "blow_up": blow_up}
     file = checkpoint and Checkpoint(Path(checkpoint), problem, solver, first, **options)
     with file or nullcontext() as result._file:
         result._resume()
         shown = {"desc": type(solver).__name__, "disable": not progress, "initial": result._spent()}
         try:
-            with tqdm(total=total, bar_format=shape, **shown) as bar:
+            with tqdm(total=total, bar_format=bar_format, **shown) as bar:
                 while not result.stop:
                     if not result._rows or result._step(bar):
                         result._record(bar, callback)

@@ -142,7 +142,7 @@ class Suggestion:
             f"the curvature of g is {L:.2g} at most, {mu:.2g} along the way of y, and {flattest:.2g} for a random probe"
         )
         uneven = f"{found}: standardise the inputs (mean 0, variance 1), or add a ridge"
-        flat = f"{found}: there y follows more slowly than the steps allow for; a ridge, or a refit, tells"
+        flat = f"{found}: there y follows more slowly than the steps allow for; add a ridge, or judge x by a refit"
         is_uneven, is_flat = UNEVEN * max(0.0, min(mu, flattest)) < L, flattest < mu / FLATTER
         return (uneven,) if is_uneven else (flat,) if is_flat else ()
 

@@ -201,7 +201,7 @@ class Mutation:
                 yield mutant
 
     def try_tests(self, mutant: Mutant, items: list) -> int:
-        """Whether a test fails on a mutant: first what killed others lately, then its file's own, then what is cheap."""
+        """Whether a test fails on a mutant: what killed others lately is tried first, then its own tests."""
         import pytest
 
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS_A_MUTANT)  # ends the process, as the alarm does

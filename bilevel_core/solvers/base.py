@@ -41,8 +41,8 @@ def method(cls: type) -> Any:
     """Make a class a method: a frozen dataclass of options, which its docstring (or else its file's) then lists."""
     text = vars(cls).get("__doc__") or sys.modules[cls.__module__].__doc__ or ""
     made: Any = dataclass(frozen=True, kw_only=True)(cls)
-    said = [f for f in fields(made) if f.metadata]  # a field of a user's own need not say what it allows
-    options = ["    {} = {!r}: {words}; {allowed}".format(f.name, f.default, **f.metadata) for f in said]
+    documented = [f for f in fields(made) if f.metadata]  # a field of a user's own need not say what it allows
+    options = ["    {} = {!r}: {words}; {allowed}".format(f.name, f.default, **f.metadata) for f in documented]
     made.__doc__ = "\n".join([inspect.cleandoc(text), "", "Options:", "", *options])
     return made
 
@@ -198,7 +198,7 @@ class Solver(Options, ABC, Generic[S]):
         return vars(self).get(STEPS[name])
 
     def momentum_weight(self, t: int) -> float:
-        """eta_t in [0, 1]: the past has weight 1 - eta_t. At t = 0 there is no past, and it is 1."""
+        """eta_t in [0, 1]: the past has weight 1 - eta_t. At t = 0 there is no past, so eta_0 = 1."""
         return 1.0 if t == 0 else self.value("eta", t)
 
     def measure(self, problem: BilevelProblem, state: S) -> dict[str, float]:

@@ -60,7 +60,8 @@ def test_unconverged_refit_says_so():
     assert found.gradients == calls.gradients < 20
     (sentence,) = found.warnings
     assert f"did not converge: after {found.gradients} gradients" in sentence
-    assert "call refit(problem, x, max_steps=" in sentence
+    assert sentence.endswith("call refit(problem, x, max_steps=12)")
+    assert refit(problem, problem.x0, max_steps=3 * 4**4).converged  # the advice, followed four times
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_flat_lower_level_is_told(mu, is_told):
     suggestion = suggest(problem, "FMBO")
     assert suggestion.measured["mu"] == pytest.approx(1.0, rel=0.01)
     assert suggestion.measured["flattest"] == pytest.approx(mu, rel=0.1, abs=2e-3)
-    assert ["a ridge, or a refit" in sentence for sentence in suggestion.warnings] == [True] * is_told
+    assert ["add a ridge, or judge x by a refit" in sentence for sentence in suggestion.warnings] == [True] * is_told
     assert all(sentence in suggestion.line for sentence in suggestion.warnings)
 
 
