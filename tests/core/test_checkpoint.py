@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from torch import nn
 import bilevel_core
 from bilevel_book.methods import SOLVERS
 from bilevel_core import FMBO, SOBA, BilevelProblem, FdeHBO, Samples, checkpoint, from_modules, run
-from bilevel_core.checkpoint import FORMAT, sha256, write_atomically
+from bilevel_core.checkpoint import FORMAT, sha256
 from bilevel_core.problems import Quadratic
 from bilevel_core.schedules import Power
 from bilevel_core.solvers.base import Adam, State, method
@@ -484,31 +485,19 @@ def test_killed_runs_resume_bit_equal_and_hold_no_lock(path, tmp_path_factory):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_ctrl_c_twice_leaves_the_previous_checkpoint(path, monkeypatch):
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=repr)
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_ctrl_c_twice_and_a_full_disk_leave_the_previous_checkpoint(tmp_path, monkeypatch, broken, error):
+    path = tmp_path / "very" / "deep" / "run.ckpt"
     saved(path, steps=10, every=5)
     before = path.read_bytes()
-    for broken in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, broken, lambda *given: interrupt())  # at every save: also at the one that a Ctrl-C makes
-            with pytest.raises(KeyboardInterrupt):
-                saved(path, steps=30, every=5)
-        assert path.read_bytes() == before
-        assert os.listdir(path.parent) == [path.name]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, broken, Mock(side_effect=error))  # at every save: also at the one that a Ctrl-C makes
+        with pytest.raises(type(error)):
+            saved(path, steps=30, every=5)
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
     assert same_state(saved(path, steps=30, every=5).state, run(quadratic(), FMBO(), steps=30, **quiet).state)
-
-
-def test_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "very" / "deep" / "file"
-    write_atomically(path, b"old")
-
-    def full(*given):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(path.parent) == ["file"]
 
 
 class OneOfTwo(Quadratic):

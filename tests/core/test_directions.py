@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bilevel_core import FMBO, SOBA, Samples
+from bilevel_core import FMBO, SOBA
 from bilevel_core.counting import counting
 from bilevel_core.directions import (
     ThreeSamples,
@@ -167,8 +167,12 @@ def test_both_signs_use_the_same_batch(generator):
 @pytest.mark.parametrize("differences", [finite_difference, one_graph_at_a_time])
 def test_what_x_decides_is_computed_once_for_the_three_lower_points(differences, generator):
     problem, calls = LogCosh(), []
-    lower_at = problem.lower_at
-    problem.lower_at = lambda *a: calls.append(1) or lower_at(*a)
+
+    def lower_at(x, batch):
+        calls.append(x.exp().sum())
+        return lambda y: calls[0] * (y @ y)
+
+    problem.lower_at = lower_at
     differences(problem, *point(problem, generator), 0.1)
     assert len(calls) == 1
 
@@ -242,10 +246,11 @@ def test_oracle_calls_are_counted(generator):
             with counting() as calls:
                 FMBO().directions(problem, x, y, v, given, t=0)
             assert vars(calls) == {"samples": 0, "gradients": 3, "Hv": 1, "Jv": 1}
-            with counting() as calls:
-                FMBO(delta=0.1).directions(problem, x, y, v, given, t=0)
-            assert vars(calls) == {"samples": 0, "gradients": 7, "Hv": 0, "Jv": 0}
-    assert vars(outer) == {"samples": 0, "gradients": 20, "Hv": 2, "Jv": 2}
+            for one_graph in (False, True):
+                with counting() as calls:
+                    FMBO(delta=0.1, one_graph=one_graph).directions(problem, x, y, v, given, t=0)
+                assert vars(calls) == {"samples": 0, "gradients": 7, "Hv": 0, "Jv": 0}
+    assert vars(outer) == {"samples": 0, "gradients": 34, "Hv": 2, "Jv": 2}
 
 
 vectors = st.lists(st.floats(-10, 10), min_size=4, max_size=4).map(lambda v: torch.tensor(v, dtype=torch.float64))
@@ -312,11 +317,10 @@ def test_projection_can_hurt_towards_a_point_outside_the_ball():
 @pytest.mark.parametrize("delta", [0, -0.1, float("nan"), float("inf")])
 def test_delta_must_be_positive(delta, generator):
     problem = LogCosh()
-    x, y, v, samples = point(problem, generator)
-    with pytest.raises(ValueError, match="delta must be a positive"):
-        finite_difference(problem, x, y, v, samples, delta)
-    with pytest.raises(ValueError, match="delta must be a positive"):
-        hessian_vector(problem, x, y, v, samples.lower, delta)
+    *given, samples = problem, *point(problem, generator)
+    for function in (finite_difference, one_graph_at_a_time, hessian_vector):
+        with pytest.raises(ValueError, match="delta must be a positive"):
+            function(*given, samples.lower if function is hessian_vector else samples, delta)
 
 
 def test_bad_shapes_and_losses_are_refused(generator):
@@ -334,7 +338,7 @@ def test_bad_shapes_and_losses_are_refused(generator):
         ("upper", lambda x, y, batch: y.detach().sum(), "upper does not depend on x or y"),
     ):
         setattr(problem, name, loss)
-        for directions in (exact, lambda *a: finite_difference(*a, 0.1)):
+        for directions, *delta in ((exact,), (finite_difference, 0.1), (one_graph_at_a_time, 0.1)):
             with pytest.raises(ValueError, match=words):
-                directions(problem, x, y, v, Samples(samples.upper, samples.lower))
+                directions(problem, x, y, v, samples, *delta)
         delattr(problem, name)

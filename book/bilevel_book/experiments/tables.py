@@ -79,12 +79,14 @@ def _parsed(path: Path, beside: Path, versions: tuple[tuple[int, int], ...]) -> 
         facts = {(run["run"]["label"], run["run"]["seed"]): run for run in every}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{beside} does not describe the runs of a table ({error!r}): restore it") from error
-    header, *lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
+    text = path.read_text(encoding="utf-8", errors="replace")  # what is damaged shows in the checksums
+    header, *lines = list(csv.reader(io.StringIO(text))) or [[]]
     own = {key: run.get("columns", header[len(KEYS) :]) for key, run in facts.items()}  # not those of other runs only
     places = {key: [header.index(name) for name in names if name in header] for key, names in own.items()}
     histories = {key: [",".join(names)] for key, names in own.items()}
+    named = {(label, str(seed)): (label, seed) for label, seed in facts}
     for line in lines:
-        if (key := (line[0], int(line[1]))) in histories:
+        if len(line) == len(header) and (key := named.get((line[0], line[1]))):
             histories[key].append(",".join([line[place] for place in places[key]]))
     return {key: StoredRun("\n".join([*histories[key], ""]), run) for key, run in facts.items()}
 

@@ -39,11 +39,17 @@ def test_read_gives_what_pandas_reads(folder):
     assert table[table.label == "FMBO, calm"].auc.isna().all()
 
 
-def test_changed_rows_are_not_intact(folder):
+CHANGES = (b"2.50001", b"2.5", 2), (b"2.50001", b"\xff", 2), (b"10,2.50001,\n", b'"', 1), (b"label,seed,step", b"", 0)
+
+
+@pytest.mark.parametrize(("old", "new", "intact"), CHANGES)
+def test_changed_rows_are_not_intact(folder, old, new, intact):
     path = table_file(folder, "small", "main")
     write_table(RUNS, path)
-    path.write_text(path.read_text().replace("2.50001", "2.5"))
-    assert [run.is_intact for run in stored_runs("small", "main", folder).values()] == [True, False, True]
+    path.write_bytes(path.read_bytes().replace(old, new))
+    assert sum(run.is_intact for run in stored_runs("small", "main", folder).values()) == intact
+    path.write_bytes(b"")
+    assert not any(run.is_intact for run in stored_runs("small", "main", folder).values())
 
 
 @pytest.mark.parametrize("text", ["", '{"runs": [{}]}'])
