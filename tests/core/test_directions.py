@@ -217,7 +217,8 @@ def test_losses_that_ignore_a_variable(generator):
 
     problem = Cleaning()
     x, y, v, samples = point(problem, generator)
-    for d in (exact(problem, x, y, v, samples), finite_difference(problem, x, y, v, samples, 0.1)):
+    for directions, *delta in ((exact,), (finite_difference, 0.1), (one_graph_at_a_time, 0.1)):
+        d = directions(problem, x, y, v, samples, *delta)
         torch.testing.assert_close(d.y, torch.full_like(y, x.sum().item()))
         torch.testing.assert_close(d.v, -torch.tanh(y))
         torch.testing.assert_close(d.x, torch.full_like(x, -v.sum().item()))
