@@ -92,6 +92,9 @@ def test_conjugate_gradients_end_in_as_many_steps_as_dimensions():
     torch.testing.assert_close(u, torch.linalg.solve(problem.A, problem.b), rtol=1e-9, atol=1e-9)
     assert len(steps) <= 14
     assert not conjugate_gradients(lambda p: p, problem.b, 1.0).any()  # 0 is as good as asked for
+    few = conjugate_gradients(partial(torch.mv, problem.A), problem.b, 1e-12, max_steps=2)
+    assert (problem.A @ few - problem.b).norm() > 1e-3  # as far as that, and no error
+    assert not conjugate_gradients(torch.neg, problem.b, 1e-12, max_steps=2).any()
     turned = torch.tensor([[1.0, 0.5], [-0.5, 1.0]])
     for M, words in ((0 * turned, "curvature 0"), (-1.5 * torch.eye(2), "curvature -1.5"), (turned, "residual 13")):
         with pytest.raises(NotConverged, match=words):
