@@ -38,7 +38,6 @@ def is_integer(value: object) -> bool:
 
 
 ANYTHING = Allowed("anything", lambda value: True, schedule=True)
-FINITE = Allowed("a finite number", lambda value: is_number(value) and math.isfinite(value))
 POSITIVE = Allowed("a positive number", lambda value: is_number(value) and 0 < value < math.inf)
 STEP = POSITIVE._replace(schedule=True)
 UNIT = Allowed("a number in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)

@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from bilevel_book.methods import SOLVERS
-from bilevel_core.checks import COUNT, FINITE, POSITIVE, RADIUS, SEED, SHARE, SWITCH, UNIT
+from bilevel_core.checks import COUNT, POSITIVE, RADIUS, SEED, SHARE, SWITCH, UNIT
 from bilevel_core.problems import Quadratic
 
 NOT_NUMBERS = [True, None, "1", [1], 1j, math.nan, torch.tensor(1.0)]
 ALLOWED = {
-    FINITE: ([0, -1.5, np.float32(2), Fraction(1, 3)], [math.inf]),
     POSITIVE: ([1, 1e-300, np.int8(3)], [0, -1, math.inf]),
-    UNIT: ([0, 0.5, 1], [-1e-9, 1.0001]),
+    UNIT: ([0, Fraction(1, 3), np.float32(0.5), 1], [-1e-9, 1.0001]),
     SHARE: ([0, 0.999], [1, -0.1]),
     RADIUS: ([1e-9, math.inf], [0, -1]),
     COUNT: ([1, 10**30, np.int64(2)], [0, -1, 1.0, 2.5, np.float64(2)]),
