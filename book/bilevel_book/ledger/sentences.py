@@ -8,6 +8,7 @@ import numpy as np
 
 from bilevel_book.experiments.tables import sha256_of
 from bilevel_book.ledger.claim import TUNED, Claim
+from bilevel_book.verdicts import judging, paper
 from bilevel_book.verdicts.comparison import Sentence
 from bilevel_book.verdicts.deciding import MARGIN, Verdict
 from bilevel_book.verdicts.measures import AXES
@@ -23,16 +24,44 @@ RULE = (
     "end of the budget and at two thirds of it"
 )
 TWICE = 1.0  # the margin of "much"
+AS_BEFORE = {
+    judging.Verdict.SUPPORTED: Verdict.HOLDS, judging.Verdict.NO_DIFFERENCE: Verdict.ALIKE,
+    judging.Verdict.UNDECIDED: Verdict.UNDECIDED, judging.Verdict.CONTRADICTED: Verdict.FAILS,
+}  # fmt: skip
 NOT_ALIKE = dict.fromkeys((Verdict.HOLDS, Verdict.FAILS), "differs")
 WORDS: dict[str, dict[Verdict, str]] = {"ahead": {}, "alike": {}, "differs": NOT_ALIKE}  # on one of several rivals
 
 
-def as_stated(case: Callable[[str], Case], sentence: str) -> Claim:
-    return ruling(case(sentence), "stated")
+def as_stated(case: Callable[[str], Any], sentence: str) -> Claim:
+    found = case(sentence)
+    return by_second_protocol(found, "stated") if isinstance(found, paper.Sentence) else ruling(found, "stated")
 
 
-def tuned_alike(case: Callable[[str], Case], sentence: str) -> Claim:
-    return replace(ruling(case(sentence), "tuned"), apart=TUNED)
+def tuned_alike(case: Callable[[str], Any], sentence: str) -> Claim:
+    found = case(sentence)
+    is_new = isinstance(found, paper.Sentence)
+    return replace(by_second_protocol(found, "alike") if is_new else ruling(found, "tuned"), apart=TUNED)
+
+
+def by_second_protocol(asked: paper.Sentence, track: str) -> Claim:
+    """Its verdict; for every measure and rival the ratio with its interval."""
+    numbers = asked.numbers(track)
+    told = [
+        f"{row.measure}, {row.rival} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}, {row.verdict})"
+        for row in numbers.itertuples()
+    ]
+    told += [f"much: {paper.worst(numbers.much)}"] if asked.much else []
+    told += [paper.MARKS[mark] for mark in asked.marks(track)]
+    measures = " and ".join(f"{measure} in the {metric.replace('_', ' ')}" for measure, metric in asked.measures)
+    unit = "steps" if asked.axis == "step" else "seconds of the calibrated clock"
+    return Claim(
+        asked.says,
+        f"{measures.replace('upper', 'outer')}, at equal {unit}, {numbers.n.max()} seeds, by the second protocol",
+        "; ".join(told),
+        AS_BEFORE[asked.verdict(track)],
+        runs=asked.runs_hash(track),
+        command=f"python -m bilevel_book verdicts {asked.experiment}",
+    )
 
 
 def ruling(case: Case, track: str) -> Claim:
