@@ -1,4 +1,4 @@
-"""The command line: python -m bilevel_book reproduce | report | verdicts | verify | calibrate NAME, or doctor."""
+"""The command line: python -m bilevel_book COMMAND NAME, or doctor; --help lists the commands."""
 
 import argparse
 import sys
@@ -28,6 +28,8 @@ def parser() -> argparse.ArgumentParser:
     clock = commands.add_parser("clock", parents=[both], help="measure what a step costs along a run")
     clock.add_argument("--reading", choices=("alone", "busy"), default="alone")
     clock.add_argument("--rounds", type=int, default=10, help="how often each method takes its turn; default 10")
+    noise = commands.add_parser("variance", parents=[folder], help="measure how noisy a method's direction of x is")
+    noise.add_argument("name", choices=JUDGED, help="the experiment")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
     for command in (again, told, check):
@@ -74,6 +76,10 @@ def do(given: argparse.Namespace) -> None:
         from bilevel_book.experiments.clock import measure_clock
 
         return measure_clock(given.name, given.size, given.reading, given.rounds)
+    if given.command == "variance":
+        from bilevel_book.experiments.variance import measure_variance
+
+        return measure_variance(given.name, given.results)
     data = {"data": given.data} if given.data else {}
     results = given.results / (given.data or "") / ("smoke" if given.size == "smoke" else "")
     if given.command == "report":
