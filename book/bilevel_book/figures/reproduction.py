@@ -48,6 +48,41 @@ def race(
         return figure
 
 
+def as_in_the_paper(table: pd.DataFrame, columns: Sequence[str], until: float, title: str) -> Figure:
+    """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max."""
+    marks = np.linspace(0, until, 121)
+    with panels(columns=len(columns), width=3.6 * len(columns), height=3.5) as (figure, axes):
+        for panel, column in zip(axes, columns, strict=True):
+            values = at_marks(table, "seconds", column, marks)
+            for label, own in values.groupby("label", sort=False):
+                style = look(str(label))
+                panel.plot(marks, own.mean(), label=label, linewidth=1.8, **style.line)
+                panel.fill_between(marks, own.min(), own.max(), color=style.color, alpha=0.15, linewidth=0)
+            panel.set(xlabel="seconds of CPU", title=NAMES[column])
+            panel.grid(alpha=0.25)
+            if column.endswith("loss"):
+                panel.set_yscale("log")
+                label_loss(panel)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=table.label.nunique())
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
+        return figure
+
+
+def levels(ratios: pd.DataFrame, title: str) -> Figure:
+    """The geometric mean ratio of the crossing times at each level (columns), a line for each rival (rows)."""
+    with panels(height=3.2) as (figure, axes):
+        for rival, row in ratios.iterrows():
+            axes.plot(row.index, row, label=rival, **look(str(rival))._asdict(), markersize=5)
+        axes.axhline(1, color=BLACK, linewidth=0.8)
+        axes.set(xscale="log", yscale="log", xlabel="level of the loss", ylabel="FdeHBO over the rival", title=title)
+        axes.invert_xaxis()
+        label_loss(axes)
+        axes.set_xticks(list(ratios.columns), [f"{level:.2g}" for level in ratios.columns])
+        axes.minorticks_off()
+        name_lines(axes)
+        return figure
+
+
 def draw_bands(panel: Axes, table: pd.DataFrame, axis: str, column: str, until: float | None = None) -> None:
     solvers = dict(zip(table.label, table.solver, strict=True))
     marks = np.linspace(0, until or table.groupby(["label", "seed"])[axis].max().max(), 121)
