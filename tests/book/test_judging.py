@@ -126,6 +126,15 @@ def test_much_is_one_sided_around_a_half():
     assert found == [SUPPORTED, UNDECIDED, CONTRADICTED, CONTRADICTED]
 
 
+def test_much_needs_levels_that_are_met_and_runs_that_did_not_diverge():
+    assert decide({"rival": pair(*around(0.3), missed=4)}).much["rival"] == UNDECIDED
+    assert decide({"rival": pair(*around(3), missed=4)}).much["rival"] == UNDECIDED
+    assert decide({"rival": pair(*around(0.3), diverged=[3])}).much["rival"] == UNDECIDED
+    swapped = pair(*around(3), diverged=[3])
+    swapped.diverged[:] = swapped.diverged[:, ::-1]
+    assert decide({"rival": swapped}).much["rival"] == UNDECIDED
+
+
 def test_diverged_run_has_the_worst_number_and_cannot_win():
     good, gone = curve(4, 1, 1, 1, 1), curve(4, 0.1, diverged=True)
     assert compare({0: gone}, {0: good}, "lower", 100).r.tolist() == pytest.approx([math.log(4)])  # its start

@@ -35,6 +35,7 @@ def runs(monkeypatch):
         return pd.concat(rows)
 
     monkeypatch.setattr(paper, "timed_runs", timed_runs)
+    monkeypatch.setattr(paper.Plan, "missing", lambda plan, group: [])
     monkeypatch.setattr(paper, "pairs", paper.pairs.__wrapped__)
     return lowest
 
@@ -83,9 +84,15 @@ def test_scoreboard_has_marks_and_a_line_on_much(runs):
     runs["alike", "PZOBO-S"] = 1.0  # so that it misses the lower levels
     table = scoreboard(["F1", "D1"])
     assert table.loc["F1"].tolist()[1:3] == ["no difference [r]", "no difference [m]"]
-    assert table.loc["F1, much"].tolist() == ["... by a factor of two", CONTRADICTED, CONTRADICTED, ""]
+    assert table.loc["F1, much"].tolist() == ["... by a factor of two", "contradicted [r]", "contradicted [m]", ""]
     assert table.loc["D1", "tuned alike"] == ""
     assert table.loc["F1", "number"].startswith("1.00 (1.00 to 1.00), faster, ")
+
+
+def test_scoreboard_says_which_runs_are_to_come(runs, monkeypatch):
+    monkeypatch.setattr(paper.Plan, "missing", lambda plan, group: ["a run"] if group == "stated_off" else [])
+    assert sentence("F4").missing("stated") == ["stated_off"]
+    assert scoreboard(["F4"]).loc["F4"].tolist()[1:] == [paper.TO_COME, NO_DIFFERENCE, ""]
 
 
 def test_another_clock_can_mark_a_verdict(runs, monkeypatch):

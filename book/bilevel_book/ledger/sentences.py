@@ -45,6 +45,10 @@ def tuned_alike(case: Callable[[str], Any], sentence: str) -> Claim:
 
 def by_second_protocol(asked: paper.Sentence, track: str) -> Claim:
     """Its verdict; for every measure and rival the ratio with its interval."""
+    command = f"python -m bilevel_book verdicts {asked.experiment}"
+    if gone := asked.missing(track):
+        told = f"not run yet: {', '.join(gone)}"
+        return Claim(asked.says, "by the second protocol", told, Verdict.UNDECIDED, command=command)
     numbers = asked.numbers(track)
     told = [
         f"{row.measure}, {row.rival} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}, {row.verdict})"
@@ -60,7 +64,7 @@ def by_second_protocol(asked: paper.Sentence, track: str) -> Claim:
         "; ".join(told),
         AS_BEFORE[asked.verdict(track)],
         runs=asked.runs_hash(track),
-        command=f"python -m bilevel_book verdicts {asked.experiment}",
+        command=command,
     )
 
 

@@ -156,7 +156,7 @@ def decide(pairs: dict[str, Pair], margin: float = MARGIN) -> pd.DataFrame:
         rows[rival] = {
             "n": n, "ratio": exp(mean), "low": low, "high": high,
             "verdict": clearest[rival] if is_decided else Verdict.UNDECIDED,
-            "much": Verdict.SUPPORTED if high < 0.5 else Verdict.CONTRADICTED if low > 0.5 else Verdict.UNDECIDED,
+            "much": _much(pair, low, high),
             "needed": seeds_needed(error * sqrt(n), level),
             **dict(zip(("missed", "rival_missed"), pair.missed, strict=True)),
             **dict(zip(("diverged", "rival_diverged"), pair.diverged.sum(0).tolist(), strict=True)),
@@ -176,6 +176,14 @@ def _chances(pair: Pair, m: float) -> dict[Verdict, float]:
         Verdict.CONTRADICTED: 1.0 if rival_alone else cdf(below_high, n - 1),
         Verdict.NO_DIFFERENCE: max(cdf(-above_low, n - 1), cdf(-below_high, n - 1)),
     }
+
+
+def _much(pair: Pair, low: float, high: float) -> Verdict:
+    """By a factor of two, under the conditions of every verdict: readable, and no win where it alone diverged."""
+    own, other = (pair.diverged @ side > 0 for side in ((1, -1), (-1, 1)))
+    if pair.is_readable and high < 0.5 and not own.any():
+        return Verdict.SUPPORTED
+    return Verdict.CONTRADICTED if pair.is_readable and low > 0.5 and not other.any() else Verdict.UNDECIDED
 
 
 def seeds_needed(deviation: float, level: float = ALPHA / 2) -> float:

@@ -44,6 +44,7 @@ READ = {  # the methods whose settings as stated need a reading of ours that can
     CLEANING: {"FMBO", "reverse", "SUSTAIN", "MRBO", "VRBO", "BSA", "FSLA", "SOBA"},
 }
 MEASURES = ("faster", "lower", "stable")
+TO_COME = "not run yet"
 MARKS = {"r": "needs our reading of a setting", "c": "another clock differs", "m": "a run misses a level"}
 
 
@@ -82,19 +83,24 @@ class Sentence:
         ]
         return pd.concat(tables, ignore_index=True)
 
-    def verdict(self, track: str, clock: str = JUDGING, margin: float = MARGIN) -> Verdict:
-        """The worst of its rivals and measures."""
-        return worst(self.numbers(track, clock, margin).verdict)
+    def missing(self, track: str) -> list[str]:
+        """The groups of a track whose runs are not all stored, without which there is no verdict."""
+        groups = dict.fromkeys(self.group(track, name)[0] for name in (self.first, *self.rivals))
+        return [group for group in groups if self.plan.missing(group)]
+
+    def verdict(self, track: str, clock: str = JUDGING, margin: float = MARGIN, word: str = "verdict") -> Verdict:
+        """The worst of its rivals and measures; with the word "much", that on a factor of two."""
+        return worst(self.numbers(track, clock, margin)[word])
 
     def clocks(self) -> list[str]:
         """The readings of the clock that are there; the runs have always recorded their own."""
         return [clock for clock in CLOCKS if clock in self.plan.file.clock or clock == CLOCKS[-1]]
 
-    def marks(self, track: str) -> str:
+    def marks(self, track: str, word: str = "verdict") -> str:
         """What has to be said beside a verdict, in the letters of MARKS."""
         said = {
             "r": track == "stated" and bool({self.first, *self.rivals} & READ[self.experiment]),
-            "c": any(self.verdict(track, clock) != self.verdict(track) for clock in self.clocks()),
+            "c": len({self.verdict(track, clock, word=word) for clock in self.clocks()}) > 1,
             "m": bool(self.numbers(track)[["missed", "rival_missed"]].to_numpy().any()),
         }
         return "".join(mark for mark, holds in said.items() if holds)
@@ -227,15 +233,26 @@ def scoreboard(identifiers: Iterable[str], results: Path = RESULTS) -> pd.DataFr
     """A row for each sentence: its verdicts with their marks, and the ratio to the rival that decides, as stated."""
     rows = {}
     for asked in (sentence(name, results) for name in identifiers):
-        row = rows[asked.id] = {"claim": asked.says} | dict.fromkeys([*TRACKS.values(), "number"], "")
-        for track in asked.tracks:
-            row[TRACKS[track]] = " ".join([asked.verdict(track), f"[{asked.marks(track)}]"]).removesuffix(" []")
-        last = deciding(asked.numbers("stated"))
-        row["number"] = f"{last.ratio:.2f} ({last.low:.2f} to {last.high:.2f}), {last.measure}, {last.rival}"
+        number = ""
+        if not asked.missing("stated"):
+            last = deciding(asked.numbers("stated"))
+            number = f"{last.ratio:.2f} ({last.low:.2f} to {last.high:.2f}), {last.measure}, {last.rival}"
+        rows[asked.id] = {"claim": asked.says} | _words(asked, "verdict") | {"number": number}
         if asked.much:
-            words = {name: worst(asked.numbers(track).much) for track, name in TRACKS.items()}
-            rows[f"{asked.id}, much"] = {"claim": "... by a factor of two", **words, "number": ""}
+            rows[f"{asked.id}, much"] = {"claim": "... by a factor of two"} | _words(asked, "much") | {"number": ""}
     return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _words(asked: Sentence, word: str) -> dict[str, str]:
+    """The verdict and its marks on each track, or that its runs are still to come."""
+    words = dict.fromkeys(TRACKS.values(), "")
+    for track in asked.tracks:
+        if asked.missing(track):
+            words[TRACKS[track]] = TO_COME
+        else:
+            verdict, marks = asked.verdict(track, word=word), asked.marks(track, word)
+            words[TRACKS[track]] = f"{verdict} [{marks}]" if marks else str(verdict)
+    return words
 
 
 def deciding(numbers: pd.DataFrame) -> pd.Series:

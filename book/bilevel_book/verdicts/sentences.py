@@ -124,7 +124,7 @@ def case(identifier: str, folder: Path = RESULTS) -> Any:
     if identifier in ON_LENET:
         return paper.sentence(identifier, folder)
     if identifier not in (asked := _asked()):
-        raise ValueError(f"no sentence {identifier!r}; there are {'; '.join(asked)}")
+        raise ValueError(f"no sentence {identifier!r}; there are {'; '.join([*ON_LENET, *asked])}")
     entry, first = asked[identifier]
     entry = entry | {"says": entry["says"].format(first=first)}
     found = {track: _track(entry, track, first, folder) for track in TRACKS if track in entry}
