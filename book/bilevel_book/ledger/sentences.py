@@ -47,14 +47,14 @@ def by_second_protocol(asked: paper.Sentence, track: str) -> Claim:
     """Its verdict; for every measure and rival the ratio with its interval."""
     command = f"python -m bilevel_book verdicts {asked.experiment}"
     if gone := asked.missing(track):
-        told = f"not run yet: {', '.join(gone)}"
-        return Claim(asked.says, "by the second protocol", told, Verdict.UNDECIDED, command=command)
+        to_come = f"not run yet: {', '.join(gone)}"
+        return Claim(asked.says, "by the second protocol", to_come, Verdict.UNDECIDED, command=command)
     numbers = asked.numbers(track)
     told = [
         f"{row.measure}, {row.rival} {row.ratio:.2f} ({row.low:.2f} to {row.high:.2f}, {row.verdict})"
         for row in numbers.itertuples()
     ]
-    told += [f"much: {paper.worst(numbers.much)}"] if asked.much else []
+    told += [f"much: {judging.worst(numbers.much)}"] if asked.much else []
     told += [paper.MARKS[mark] for mark in asked.marks(track)]
     measures = " and ".join(f"{measure} in the {metric.replace('_', ' ')}" for measure, metric in asked.measures)
     unit = "steps" if asked.axis == "step" else "seconds of the calibrated clock"
