@@ -25,4 +25,4 @@ for step in band.index:
     mine.append(problem.upper(state.x, state.y, slice(0, 3000)).item())
 inside = ((band["min"] <= mine) & (mine <= band["max"])).mean()
 title = f"{'inside' if inside > 0.5 else 'outside'} the band ({inside:.0%})"
-band.assign(yours=mine).plot(logy=True, title=title)
+band.assign(yours=mine).plot(logy=True, title=title).figure

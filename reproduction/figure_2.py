@@ -27,4 +27,4 @@ for step in band.index:
     mine.append(ce(problem.predict(state.x, state.y, test), test_k).item())
 inside = ((band["min"] <= mine) & (mine <= band["max"])).mean()
 title = f"{'inside' if inside > 0.5 else 'outside'} the band ({inside:.0%})"
-band.assign(yours=mine).plot(logy=True, title=title)
+band.assign(yours=mine).plot(logy=True, title=title).figure

@@ -15,6 +15,7 @@ def test_chapter_shows_the_file(number, name):
     (cell,) = [cell for cell in cells if "".join(cell["source"]) == text.rstrip("\n")]
     assert not cell["metadata"].get("tags")
     assert text.count("\n") <= 30
+    assert text.endswith(".figure\n")  # or the notebook stores no picture
     assert set(re.findall(r"^from (bilevel\w+\.?\w*)", text, re.M)) <= {
         "bilevel_core", "bilevel_core.schedules", "bilevel_book.mnist", "bilevel_book.experiments",
     }  # fmt: skip
