@@ -51,7 +51,7 @@ def race(
 def as_in_the_paper(table: pd.DataFrame, columns: Sequence[str], until: float, title: str) -> Figure:
     """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max."""
     marks = np.linspace(0, until, 121)
-    with panels(columns=len(columns), width=3.6 * len(columns), height=3.5) as (figure, axes):
+    with panels(columns=len(columns), width=3.6 * len(columns), height=2.7) as (figure, axes):
         for panel, column in zip(axes, columns, strict=True):
             values = at_marks(table, "seconds", column, marks)
             for label, own in values.groupby("label", sort=False):

@@ -237,7 +237,8 @@ def scoreboard(identifiers: Iterable[str], results: Path = RESULTS) -> pd.DataFr
         if not asked.missing("stated"):
             last = deciding(asked.numbers("stated"))
             number = f"{last.ratio:.2f} ({last.low:.2f} to {last.high:.2f}), {last.measure}, {last.rival}"
-        rows[asked.id] = {"claim": asked.says} | _words(asked, "verdict") | {"number": number}
+        claim = asked.says.split(" than ")[0].rstrip(",")  # the rivals stand in the paper's sentence
+        rows[asked.id] = {"claim": claim} | _words(asked, "verdict") | {"number": number}
         if asked.much:
             rows[f"{asked.id}, much"] = {"claim": "... by a factor of two"} | _words(asked, "much") | {"number": ""}
     return pd.DataFrame.from_dict(rows, orient="index")
