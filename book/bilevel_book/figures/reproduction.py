@@ -15,7 +15,7 @@ from bilevel_book.style import BLACK, METHODS, look, name_lines, panels
 AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds, one thread"}
 NAMES = {
     "upper_loss": "outer loss", "upper_accuracy": "outer accuracy", "test_accuracy": "test accuracy",
-    "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC",
+    "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC", "sigma_noisy": "weight of wrong labels",
 }  # fmt: skip
 
 
@@ -48,12 +48,21 @@ def race(
         return figure
 
 
-def as_in_the_paper(table: pd.DataFrame, columns: Sequence[str], until: float, title: str) -> Figure:
-    """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max."""
-    marks = np.linspace(0, until, 121)
-    with panels(columns=len(columns), width=3.6 * len(columns), height=2.7) as (figure, axes):
-        for panel, column in zip(axes, columns, strict=True):
-            values = at_marks(table, "seconds", column, marks)
+def as_in_the_paper(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    until: float,
+    title: str,
+    methods: Sequence[Sequence[str]] | None = None,
+) -> Figure:
+    """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max.
+
+    `methods` are those of each panel, if not all are in all.
+    """
+    marks, every = np.linspace(0, until, 121), [*table.label.unique()]
+    with panels(columns=len(columns), width=2.4 + 2.4 * len(columns), height=2.7) as (figure, axes):
+        for panel, column, chosen in zip(axes, columns, methods or [every] * len(columns), strict=True):
+            values = at_marks(table[table.label.isin(chosen)], "seconds", column, marks)
             for label, own in values.groupby("label", sort=False):
                 style = look(str(label))
                 panel.plot(marks, own.mean(), label=label, linewidth=1.8, **style.line)
@@ -63,18 +72,19 @@ def as_in_the_paper(table: pd.DataFrame, columns: Sequence[str], until: float, t
             if column.endswith("loss"):
                 panel.set_yscale("log")
                 label_loss(panel)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=table.label.nunique())
+        lines = {line.get_label(): line for panel in axes for line in panel.get_lines()}
+        figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(6, len(lines)))
         figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
         return figure
 
 
-def levels(ratios: pd.DataFrame, title: str) -> Figure:
-    """The geometric mean ratio of the crossing times at each level (columns), a line for each rival (rows)."""
+def levels(ratios: pd.DataFrame, title: str, first: str = "FdeHBO") -> Figure:
+    """The geometric mean ratio of the crossing times of the first method and each rival (rows), by level (columns)."""
     with panels(height=3.2) as (figure, axes):
         for rival, row in ratios.iterrows():
             axes.plot(row.index, row, label=rival, **look(str(rival))._asdict(), markersize=5)
         axes.axhline(1, color=BLACK, linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlabel="level of the loss", ylabel="FdeHBO over the rival", title=title)
+        axes.set(xscale="log", yscale="log", xlabel="level of the loss", ylabel=f"{first} over the rival", title=title)
         axes.invert_xaxis()
         label_loss(axes)
         axes.set_xticks(list(ratios.columns), [f"{level:.2g}" for level in ratios.columns])
