@@ -19,7 +19,7 @@ problem = from_modules(x, y, losses, *sets, 100, ridge=0.001, features=False)
 eta = Power(100.0, 1.0, 2 / 3, cap=1.0)  # lam, eta and r_v are not stated
 solver = FMBO(alpha=0.3, beta=0.3, lam=0.3, eta=eta, r_v=10.0)
 stored = read("hyper-cleaning", "stated").query("label == 'FMBO'")
-band = stored.groupby("step").test_loss.agg(["min", "max"]).loc[:8000]
+band = stored.groupby("step").test_loss.agg(["min", "max"]).loc[:5000]
 state, mine = solver.init(problem, seed=30, y=torch.randn(7850) * 0.2**0.5), []
 for step in band.index:
     while state.t < step:

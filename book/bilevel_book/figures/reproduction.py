@@ -1,7 +1,7 @@
 """Pictures of stored experiments: curves of several methods, with the interval that their seeds give as a band."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -53,21 +53,22 @@ def as_in_the_paper(
     columns: Sequence[str],
     until: float,
     title: str,
-    methods: Sequence[Sequence[str]] | None = None,
+    methods: Mapping[str, Sequence[str]] | None = None,
 ) -> Figure:
     """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max.
 
-    `methods` are those of each panel, if not all are in all.
+    `methods` are those of each panel, by its title, if not all are in all.
     """
-    marks, every = np.linspace(0, until, 121), [*table.label.unique()]
+    marks = np.linspace(0, until, 121)
+    shown = methods or {NAMES[column]: table.label.unique() for column in columns}
     with panels(columns=len(columns), width=2.4 + 2.4 * len(columns), height=2.7) as (figure, axes):
-        for panel, column, chosen in zip(axes, columns, methods or [every] * len(columns), strict=True):
+        for panel, column, (name, chosen) in zip(axes, columns, shown.items(), strict=True):
             values = at_marks(table[table.label.isin(chosen)], "seconds", column, marks)
             for label, own in values.groupby("label", sort=False):
                 style = look(str(label))
                 panel.plot(marks, own.mean(), label=label, linewidth=1.8, **style.line)
                 panel.fill_between(marks, own.min(), own.max(), color=style.color, alpha=0.15, linewidth=0)
-            panel.set(xlabel="seconds of CPU", title=NAMES[column])
+            panel.set(xlabel="seconds of CPU", title=name)
             panel.grid(alpha=0.25)
             if column.endswith("loss"):
                 panel.set_yscale("log")
