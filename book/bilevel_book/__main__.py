@@ -3,7 +3,7 @@
 import argparse
 import sys
 from concurrent.futures import BrokenExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from bilevel_book.paths import experiment_file, shipped_experiments
@@ -110,11 +110,9 @@ def verify(runs: list, results: Path, given: argparse.Namespace) -> None:
 
 def verdicts(name: str, results: Path) -> None:
     from bilevel_book import ledger
-    from bilevel_book.experiments import runs_of
-    from bilevel_book.verdicts import sentences
+    from bilevel_book.verdicts.paper import sentence
 
-    case = cache(partial(sentences.case, folder=results))
-    for claim in ledger.of_experiment(name, runs_of(name, results=results), case):
+    for claim in ledger.of_experiment(name, partial(sentence, results=results)):
         where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
         print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
 

@@ -1,4 +1,4 @@
-"""The rules of the second protocol, on runs that are written by hand and whose numbers are known."""
+"""The rules of the protocol, on runs that are written by hand and whose numbers are known."""
 
 import math
 
@@ -19,7 +19,7 @@ from bilevel_book.verdicts.judging import (
     worst,
 )
 
-SUPPORTED, NO_DIFFERENCE, UNDECIDED, CONTRADICTED = Verdict
+SUPPORTED, NO_DIFFERENCE, UNDECIDED, CONTRADICTED, _ = Verdict
 
 
 def curve(*values, until=100.0, diverged=False):

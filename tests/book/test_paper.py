@@ -12,8 +12,8 @@ from bilevel_book.verdicts import paper
 from bilevel_book.verdicts.judging import Verdict
 from bilevel_book.verdicts.paper import SENTENCES, against_itself, deciding, scoreboard, sentence
 
-SUPPORTED, NO_DIFFERENCE, UNDECIDED, CONTRADICTED = Verdict
-PROTOCOL = (ROOT / "experiments/protocol_2.md").read_text()
+SUPPORTED, NO_DIFFERENCE, UNDECIDED, CONTRADICTED, _ = Verdict
+PROTOCOL = (ROOT / "experiments/protocol.md").read_text()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Two methods compared seed by seed, and the verdict, by the rules of experiments/protocol_2.md.
+"""Two methods compared seed by seed, and the verdict, by the rules of experiments/protocol.md.
 
     r_s = log(number of the first / number of the rival) on seed s         below 0: the first is ahead
 
@@ -43,6 +43,7 @@ class Verdict(StrEnum):
     NO_DIFFERENCE = "no difference"
     UNDECIDED = "undecided"
     CONTRADICTED = "contradicted"
+    UNTESTABLE = "not testable"  # which no run of ours gives
 
 
 @dataclass(frozen=True)
@@ -199,3 +200,15 @@ def seeds_needed(deviation: float, level: float = ALPHA / 2) -> float:
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
     """The verdict on a sentence about several methods or measures."""
     return max(verdicts, key=[*Verdict].index)
+
+
+def against(read: pd.DataFrame, unchanged: str = "correct") -> pd.DataFrame:
+    """What one change does: of each other row of `read`, a column for each seed, the ratio to the unchanged one.
+
+    `word` is lower, higher, no difference or undecided.
+    """
+    r, n = np.log(read.drop(index=unchanged) / read.loc[unchanged]), read.shape[1]
+    none = np.zeros((n, 2), bool)
+    judged = decide({str(name): Pair(row.to_numpy(), np.zeros(n), (0, 0), none) for name, row in r.iterrows()})
+    words = {Verdict.SUPPORTED: "lower", Verdict.CONTRADICTED: "higher"}
+    return judged.assign(word=[words.get(verdict, str(verdict)) for verdict in judged.verdict])

@@ -1,4 +1,4 @@
-"""The sentences of the paper about its two figures, and the runs that decide them by experiments/protocol_2.md.
+"""The sentences of the paper about its two figures, and the runs that decide them by experiments/protocol.md.
 
 F1 = sentence("F1");   F1.verdict("stated");   F1.numbers("alike", clock="recorded", margin=0.1)
 """
