@@ -59,7 +59,7 @@ def figures_table(ledger: list[tuple[Passage, list[Claim]]]) -> str:
     for name in SENTENCES:
         claim, link = found[name]
         tuned = found.get(f"{name} tuned_alike")
-        number = claim.numbers.split(";")[0]
+        number = re.sub(r", [a-z ]+\)$", ")", claim.numbers.split(";")[0])  # its verdict is that of the row
         words = badge(claim.verdict), badge(tuned[0].verdict) if tuned else ""
         rows.append(f"| [{name}](#{link}) | {claim.text} | {words[0]} | {words[1]} | {number} |")
     return "\n".join(rows)
