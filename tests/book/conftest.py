@@ -37,9 +37,6 @@ class MadeUp(paper.Sentence):
 
     ratios: ClassVar = {}  # by track and rival: the ratio of the first to it
 
-    def missing(self, track):
-        return []
-
     def numbers(self, track, clock="alone", margin=0.05):
         pairs = {
             rival: judging.Pair(

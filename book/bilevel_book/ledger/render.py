@@ -61,7 +61,8 @@ def figures_table(ledger: list[tuple[Passage, list[Claim]]]) -> str:
         tuned = found.get(f"{name} tuned_alike")
         number = re.sub(r", [a-z ]+\)$", ")", claim.numbers.split(";")[0])  # its verdict is that of the row
         words = badge(claim.verdict), badge(tuned[0].verdict) if tuned else ""
-        rows.append(f"| [{name}](#{link}) | {claim.text} | {words[0]} | {words[1]} | {number} |")
+        says = claim.text.split(" than ")[0].rstrip(",")  # the rivals stand in its card
+        rows.append(f"| [{name}](#{link}) | {says} | {words[0]} | {words[1]} | {number} |")
     return "\n".join(rows)
 
 
