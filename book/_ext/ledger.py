@@ -22,6 +22,7 @@ def ledgers():
 
 
 PARTS = {  # of both ledgers: the text, and the class of its box
+    "claims-of-figures": (lambda claims, _: render.figures_table(claims), "ledger-figures"),
     "claims-summary": (lambda claims, _: render.claims_summary(claims), "ledger-summary"),
     "claims-by-verdict": (lambda claims, _: render.claims_by_verdict(claims), "ledger-list"),
     "assumptions-summary": (lambda _, choices: render.choices_summary(choices), "ledger-summary"),

@@ -1,9 +1,9 @@
-"""The command line: python -m bilevel_book reproduce | report | verdicts | verify | calibrate NAME, or doctor."""
+"""The command line: python -m bilevel_book COMMAND NAME, or doctor; --help lists the commands."""
 
 import argparse
 import sys
 from concurrent.futures import BrokenExecutor
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 from bilevel_book.paths import experiment_file, shipped_experiments
@@ -28,6 +28,8 @@ def parser() -> argparse.ArgumentParser:
     clock = commands.add_parser("clock", parents=[both], help="measure what a step costs along a run")
     clock.add_argument("--reading", choices=("alone", "busy"), default="alone")
     clock.add_argument("--rounds", type=int, default=10, help="how often each method takes its turn; default 10")
+    noise = commands.add_parser("variance", parents=[folder], help="measure how noisy a method's direction of x is")
+    noise.add_argument("name", choices=JUDGED, help="the experiment")
     check = commands.add_parser("verify", parents=[both], help="redo the first rows of the stored runs and compare")
     check.add_argument("--rows", type=int, default=1, help="how many rows after the start; default 1")
     for command in (again, told, check):
@@ -74,6 +76,10 @@ def do(given: argparse.Namespace) -> None:
         from bilevel_book.experiments.clock import measure_clock
 
         return measure_clock(given.name, given.size, given.reading, given.rounds)
+    if given.command == "variance":
+        from bilevel_book.experiments.variance import measure_variance
+
+        return measure_variance(given.name, given.results)
     data = {"data": given.data} if given.data else {}
     results = given.results / (given.data or "") / ("smoke" if given.size == "smoke" else "")
     if given.command == "report":
@@ -104,11 +110,9 @@ def verify(runs: list, results: Path, given: argparse.Namespace) -> None:
 
 def verdicts(name: str, results: Path) -> None:
     from bilevel_book import ledger
-    from bilevel_book.experiments import runs_of
-    from bilevel_book.verdicts import sentences
+    from bilevel_book.verdicts.paper import sentence
 
-    case = cache(partial(sentences.case, folder=results))
-    for claim in ledger.of_experiment(name, runs_of(name, results=results), case):
+    for claim in ledger.of_experiment(name, partial(sentence, results=results)):
         where = f"{claim.where}; {claim.apart}" if claim.apart else claim.where
         print(f"\n[{claim.verdict}] {claim.text} ({where})\n    {claim.measure}: {claim.numbers}")
 

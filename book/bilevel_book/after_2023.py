@@ -3,12 +3,12 @@
 import pandas as pd
 
 from bilevel_book.experiments import load, runs_of, sweep
-from bilevel_book.verdicts.comparison import Sentence, compare
-from bilevel_book.verdicts.deciding import MARGIN, Verdict, decide
+from bilevel_book.verdicts.judging import MARGIN, Curves, Verdict, compare, decide
+from bilevel_book.verdicts.paper import curves
 from bilevel_book.verdicts.selection import near_edges
 
 EXPERIMENT, REFERENCE, PROBLEMS = "after-2023", "SOBA", ("quadratic", "penalties", "cleaning")
-WORDS = {Verdict.HOLDS: "ahead", Verdict.ALIKE: "alike", Verdict.UNDECIDED: "undecided", Verdict.FAILS: "behind"}
+WORDS = {Verdict.SUPPORTED: "ahead", Verdict.CONTRADICTED: "behind"}
 
 
 def runs(problem: str) -> pd.DataFrame:
@@ -19,17 +19,19 @@ def runs(problem: str) -> pd.DataFrame:
 
 
 def judged(problem: str, margin: float = MARGIN) -> pd.DataFrame:
-    """A row for each method but SOBA at the end of the budget: its score over that of SOBA, the interval, the word."""
-    table = runs(problem)
-    rivals = tuple(label for label in table.label.unique() if label != REFERENCE)
-    sentence = Sentence("SOBA ends lower", REFERENCE, rivals, "lower", "score")
-    decided = decide(compare(table, sentence, "equivalents"), margin)
-    # What is judged is SOBA against each rival; what is told is the rival against SOBA.
-    turned = {Verdict.HOLDS: Verdict.FAILS, Verdict.FAILS: Verdict.HOLDS}
-    verdict = decided.verdict.map(lambda word: turned.get(word, word))
-    ratio = {"mean": -decided["mean"], "low": 1 / decided.high, "high": 1 / decided.low}
-    told = decided.assign(**ratio, verdict=verdict, word=verdict.map(WORDS))
-    return told[told.horizon == "end"].reset_index(drop=True)
+    """A row for each method but SOBA: its score over that of SOBA, the interval, and the word."""
+    by_label = {
+        str(label): curves(own, "score", "equivalents") for label, own in runs(problem).groupby("label", sort=False)
+    }
+    reference = by_label.pop(REFERENCE)
+    pairs = {label: compare(own, reference, "lower", _shared(own, reference)) for label, own in by_label.items()}
+    decided = decide(pairs, margin)
+    return decided.assign(word=[WORDS.get(verdict, str(verdict)) for verdict in decided.verdict])
+
+
+def _shared(*methods: Curves) -> float:
+    """The budget that all runs have, those that diverged aside."""
+    return min(curve.at[-1] for own in methods for curve in own.values() if not curve.diverged)
 
 
 def at_edges(problem: str) -> dict[str, list[str]]:

@@ -88,10 +88,12 @@ class Figure(matplotlib.figure.Figure):
 
 
 @contextmanager
-def panels(rows: int = 1, width: float = 5.4, height: float = 3.4, **options: Any) -> Iterator[tuple[Figure, Any]]:
+def panels(
+    rows: int = 1, width: float = 5.4, height: float = 3.4, columns: int = 1, **options: Any
+) -> Iterator[tuple[Figure, Any]]:
     """`with panels(2) as (figure, (above, below)): ...`, stacked axes; the figure only shows when it is returned."""
     with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(rows, 1, figsize=(width, height), FigureClass=Figure, **options)
+        figure, axes = plt.subplots(rows, columns, figsize=(width, height), FigureClass=Figure, **options)
         plt.close(figure)  # or the notebook would show it a second time
         yield figure, axes
 

@@ -1,6 +1,6 @@
 """Evidence that is made up, so that a test can change it and see a verdict follow."""
 
-from functools import cache
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ import pytest
 
 from bilevel_book import experiments
 from bilevel_book.ledger import Evidence
-from bilevel_book.verdicts import sentences
+from bilevel_book.verdicts import judging, paper
 
 COLUMNS = {
     "hyper-representation": ["upper_loss", "upper_error", "selection_loss", "test_accuracy"],
@@ -16,11 +16,11 @@ COLUMNS = {
 }
 
 
-def made_up(experiment):
-    """A history for the runs that decide, of three seeds: losses that fall, a little higher for each seed."""
+def made_up(experiment, *judged):
+    """A history for the runs of the ledgers, of three seeds: losses that fall, a little higher for each seed."""
     share = np.linspace(0, 1, 97)
     tables = []
-    for run in experiments.sweep(experiment):
+    for run in experiments.sweep(experiment) + (experiments.sweep(experiment, "next", [*judged]) if judged else []):
         if run.seed % 10 > 2:
             continue
         falling = 8 * np.exp(-20 * share) + 0.1 + 0.01 * (run.seed % 10)
@@ -32,16 +32,34 @@ def made_up(experiment):
     return pd.concat(tables, ignore_index=True)
 
 
-def case_of(cleaning=None, representation=None):
-    """The sentences of the protocol about these runs, whatever is stored."""
-    tables = {"hyper-cleaning": cleaning, "hyper-representation": representation}
+class MadeUp(paper.Sentence):
+    """A sentence whose methods show the same on three seeds, but for the rivals in `ratios`."""
 
-    def case(identifier):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sentences, "complete", lambda name, group, folder: tables[name].query("group == @group"))
-            return sentences.case(identifier)
+    ratios: ClassVar = {}  # by track and rival: the ratio of the first to it
 
-    return cache(case)
+    def numbers(self, track, clock="alone", margin=0.05):
+        pairs = {
+            rival: judging.Pair(
+                np.log(np.array([0.999, 1.0, 1.001]) * self.ratios.get((track, rival), 1)), np.zeros(3), (0, 0),
+                np.zeros((3, 2), bool),
+            )
+            for rival in self.rivals
+        }  # fmt: skip
+        tables = [judging.decide(pairs, margin).reset_index().assign(measure=each) for each, _ in self.measures]
+        return pd.concat(tables, ignore_index=True)
+
+    def missing(self, track):
+        return []
+
+    def runs_hash(self, track):
+        return f"{self.id}, {track}"
+
+
+def case_of(**ratios):
+    """The sentences of the protocol about made-up runs: case_of(stated={"stocBiO": 0.5})."""
+    flat = {(track, rival): ratio for track, own in ratios.items() for rival, ratio in own.items()}
+    kind = type("Case", (MadeUp,), {"ratios": flat})
+    return lambda identifier: kind(**vars(paper.sentence(identifier)))
 
 
 @pytest.fixture(name="case_of", scope="session")
@@ -52,8 +70,8 @@ def case_of_fixture():
 @pytest.fixture(scope="session")
 def evidence():
     rate = pd.DataFrame({"off": [-0.2, 0.1], "low": [-0.3, 0.0], "high": [-0.1, 0.2], "gap to SOBA": [-0.1, 0.1]})
-    representation, cleaning = made_up("hyper-representation"), made_up("hyper-cleaning")
-    return Evidence(representation, cleaning, case_of(cleaning, representation), {"F2SA": rate})
+    cleaning = made_up("hyper-cleaning", "stated", "same_steps")
+    return Evidence(made_up("hyper-representation"), cleaning, case_of(), {"F2SA": rate})
 
 
 def history(label, seed, seconds, losses, solver="SOBA", diverged_at=None):

@@ -9,6 +9,7 @@ import pytest
 
 from bilevel_book import experiments, paths
 from bilevel_book.ledger import PASSAGES, claims, judged, render, taken, tally
+from bilevel_book.ledger.claim import Printed
 from bilevel_book.verdicts import Verdict
 
 BOOK = paths.ROOT / "book"
@@ -69,10 +70,10 @@ def test_the_quoted_table_agrees_with_itself_and_with_its_judges():
 def test_summaries_count_each_different_claim_once(ledger, choices):
     different = {replace(claim, where="") for _, found in ledger for claim in found}
     expected = Counter(claim.verdict for claim in different if not claim.apart)
-    assert tally(ledger) == tally(ledger + ledger) == {verdict: expected[verdict] for verdict in Verdict}
+    assert tally(ledger) == tally(ledger + ledger) == {verdict: expected[verdict] for verdict in (*Verdict, *Printed)}
     top, counted = render.claims_summary(ledger), sum(expected.values())
     assert top.startswith(f"{len(PASSAGES)} passages of the paper make {counted} different claims")
-    assert f"[{len(different) - counted} more](#claim-not-counted)" in top
+    assert f"{len(different) - counted} more are shown" in top
     measured = sum(1 for choice in choices if choice.effects)
     assert f"not-measured}} [{len(choices) - measured}](#choice-not-measured)" in render.choices_summary(choices)
     assert 0 < measured < len(choices)
@@ -80,12 +81,12 @@ def test_summaries_count_each_different_claim_once(ledger, choices):
 
 @pytest.mark.slow
 def test_every_claim_is_listed_once_with_a_link_to_its_card(ledger):
-    listed = render.claims_by_verdict(ledger)
+    listed, table = render.claims_by_verdict(ledger), render.figures_table(ledger)
     cards = "\n".join(render.passage_card(*row) for row in ledger)
-    for verdict in Verdict:
-        part = listed.partition(f"(claim-{verdict.replace(' ', '-')})=")[2].partition("\n\n(")[0]
-        assert part.count("\n- [") == tally(ledger)[verdict]
     links = re.findall(r"^- \[(.+)\]\(#(claim-[a-z0-9-]+)\)", listed, re.M)
+    links += [pair[::-1] for pair in re.findall(r"^\| \[.+?\]\(#(claim-[a-z0-9-]+)\) \| (.+?) \|", table, re.M)]
+    tuned = sum(claim.apart == "the same sentence, tuned alike" for claim in claims.different(ledger))
+    assert len(links) == len(set(links)) == len(claims.different(ledger)) - tuned
     for text, link in links:
         assert cards.partition(f"({link})=\n")[2].partition("} ")[2].startswith(text)
     anchors = re.findall(r"^\((.+)\)=$", f"{listed}\n\n{cards}", re.M)
@@ -108,7 +109,7 @@ def test_every_group_with_one_thing_changed_is_in_the_assumptions_ledger(choices
             ("momentum", "eta 0.9, as in the paper")}  # fmt: skip
     for experiment in ("hyper-representation", "hyper-cleaning"):
         for run in experiments.sweep(experiment):
-            if run.group in ("ablations", "rivals", "momentum", "choices", "equal_steps"):
+            if run.group in ("ablations", "rivals", "momentum", "choices"):
                 assert (run.group, run.label) in seen or f"{run.label}: " in shown, run.name
 
 
@@ -117,7 +118,7 @@ def test_the_pages_show_every_section_once(choices):
     for page, known in sections.items():
         text = (BOOK / f"{page}.md").read_text()
         assert re.findall(rf"```{{{page}-ledger}} (.+)", text) == list(dict.fromkeys(known))
-    assert all(render.badge(verdict) in (BOOK / "claims.md").read_text() for verdict in Verdict)
+    assert all(render.badge(verdict) in (BOOK / "claims.md").read_text() for verdict in (*Verdict, *Printed))
 
 
 def test_an_unknown_judge_raises(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from bilevel_book.figures.released import by_switch
 from bilevel_book.released.stored import HALF, RENOISED, at_the_published_step, readings
-from bilevel_book.verdicts.deciding import against
+from bilevel_book.verdicts.judging import against
 from bilevel_book.verdicts.student import quantile
 
 READ = pd.DataFrame(
@@ -19,7 +19,7 @@ READ = pd.DataFrame(
 
 def test_words_are_said_of_ratios_on_the_same_seed():
     judged = against(READ)
-    assert judged.word.to_dict() == {"same": "alike", "double": "higher", "half": "lower", "wild": "undecided"}
+    assert judged.word.to_dict() == {"same": "no difference", "double": "higher", "half": "lower", "wild": "undecided"}
     assert judged.ratio.tolist() == pytest.approx([1, 2, 0.5, 1])
     assert against(READ, "double").word["half"] == "lower"
     pd.testing.assert_frame_equal(against(READ * [1.0, 100.0, 0.01]), judged)  # a seed that is hard for all

@@ -11,7 +11,8 @@ from bilevel_book.experiments.tables import stored_runs
 from bilevel_book.paths import RESULTS, shipped_experiments
 
 MEASURED = ("table", "scaling", "slopes", "which_tool", "attention")
-OTHERS = {f"cost/{name}" for name in MEASURED} | {"hyper-cleaning/baselines", "released/recorded"}
+OTHERS = {f"cost/{name}" for name in MEASURED} | {"released/recorded"}
+OTHERS |= {f"hyper-cleaning/{name}" for name in ("baselines", "variance")}
 
 
 def test_every_table_is_that_of_a_group():

@@ -94,15 +94,15 @@ def test_ledger_filters_by_verdict_and_section(window):
         shown = page.locator(".ledger-card:visible")
         assert (shown.count(), page.locator(".ledger-filter output").inner_text()) == (every, f"{every} cards")
 
-        page.select_option("select[name=verdict]", label="does not hold")
-        assert 0 < shown.count() == page.locator(".ledger-card.is-does-not-hold").count() < every
+        page.select_option("select[name=verdict]", label="contradicted")
+        assert 0 < shown.count() == page.locator(".ledger-card.is-contradicted").count() < every
         page.select_option("select[name=verdict]", label="all")
 
         # A link of the list leads to its claim, also where the filter had hidden it.
-        claim = page.locator("p#claim-experiments-figure-2-c6")
+        claim = page.locator("p#claim-experiments-figure-2-amigo-is-like-stocbio")
         page.select_option("select[name=section]", label="Abstract")
         assert not claim.is_visible()
-        page.locator(".ledger-list a[href='#claim-experiments-figure-2-c6']").click()
+        page.locator(".ledger-list a[href='#claim-experiments-figure-2-amigo-is-like-stocbio']").click()
         claim.wait_for(state="visible")
         assert shown.count() == every
         assert visit.complaints == []

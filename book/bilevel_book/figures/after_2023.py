@@ -4,16 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from bilevel_book.complexity import Setting, exponent
-from bilevel_book.figures.verdicts import intervals
-from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, look, panels
-from bilevel_book.verdicts.deciding import MARGIN
+from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, look, panels
+from bilevel_book.verdicts.judging import MARGIN
 
 PALE = 0.35 * np.array(to_rgb(GREY)) + 0.65  # what is drawn over it can be seen
 ORDERS = (1, 2, 4)  # the p for which an exponent that depends on it is drawn
+MARKS = {  # colour, mark, filled: a word can be told without its colour
+    "ahead": (GREEN, "<", True), "no difference": (ORANGE, "s", True), "behind": (RED, ">", True),
+    "undecided": (GREY, "o", False),
+}  # fmt: skip
+WIDEST = 30.0  # ratios beyond are drawn at the edge
 
 
 def two_walks(walks: dict[str, np.ndarray], saddle: tuple[float, float]) -> Figure:
@@ -74,7 +79,24 @@ def against(tables: dict[str, pd.DataFrame], reference: str, margin: float = MAR
     rows = [len(table) for table in tables.values()]
     with panels(len(tables), height=1.4 + 0.28 * sum(rows), sharex=True, height_ratios=rows) as (figure, axes):
         for panel, (name, table) in zip(axes, tables.items(), strict=True):
-            intervals(panel, table, table.rival, margin)
+            _intervals(panel, table, margin)
             panel.set_title(name)
         axes[-1].set(xlabel=f"score / that of {reference}: further left is better")
         return figure
+
+
+def _intervals(panel: Axes, table: pd.DataFrame, margin: float) -> None:
+    """A line for each row: the ratio with its interval, marked by its word, beside the shaded margin."""
+    panel.axvspan(1 / (1 + margin), 1 + margin, color=GREY, alpha=0.25, linewidth=0)
+    panel.axvline(1, color=BLACK, linewidth=0.8)
+    for line, row in enumerate(table.itertuples()):
+        colour, mark, filled = MARKS[row.word]
+        low, high, middle = np.clip([row.low, row.high, row.ratio], 1 / WIDEST, WIDEST)
+        panel.plot([low, high], [line, line], color=colour, linewidth=2)
+        panel.plot(middle, line, mark, color=colour, markerfacecolor=colour if filled else "none", markersize=7)
+    panel.set_yticks(range(len(table)), table.index)
+    panel.set(xscale="log", xlim=(1 / WIDEST, WIDEST), ylim=(len(table) - 0.4, -0.6))
+    panel.tick_params(axis="y", length=0, labelsize=9)
+    ticks = [0.1, 0.3, 1, 3, 10]
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()

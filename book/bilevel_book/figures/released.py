@@ -11,14 +11,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bilevel_book.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, look, name_lines, panels
-from bilevel_book.verdicts.deciding import MARGIN, against
+from bilevel_book.verdicts.judging import MARGIN, against
 
 CHANCE = math.log(10)
-MARKS = {  # how a verdict of `against` is drawn, and its name on the page
-    "alike": (ORANGE, "s", "no difference"),
-    "undecided": (GREY, "o", "undecided"),
-    "higher": (RED, ">", "higher"),
-    "lower": (RED, "<", "lower"),
+MARKS = {  # how a word of `against` is drawn
+    "no difference": (ORANGE, "s"),
+    "undecided": (GREY, "o"),
+    "higher": (RED, ">"),
+    "lower": (RED, "<"),
 }
 
 
@@ -100,11 +100,11 @@ def by_switch(title: str, loss: pd.DataFrame, auc: pd.DataFrame) -> Figure:
                 panel.text(place, -0.65, name, ha="center", fontsize=9)
             panel.hlines(range(len(mean)), lowest, highest, color=BLACK)
             for line, (value, told) in enumerate(zip(mean, words, strict=True)):
-                colour, mark, word = MARKS[told]
+                colour, mark = MARKS[told]
                 panel.plot(value, line, mark, color=colour, markerfacecolor="white" if mark == "o" else colour)
                 near = value < (correct + chance) / 2
                 panel.annotate(
-                    word, (value, line), (8 if near else -8, 0), textcoords="offset points",
+                    told, (value, line), (8 if near else -8, 0), textcoords="offset points",
                     ha="left" if near else "right", va="center", fontsize=9, color=colour,
                 )  # fmt: skip
             panel.tick_params(axis="y", length=0, labelsize=9)

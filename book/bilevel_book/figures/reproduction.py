@@ -1,7 +1,7 @@
 """Pictures of stored experiments: curves of several methods, with the interval that their seeds give as a band."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from bilevel_book.style import BLACK, METHODS, look, name_lines, panels
 AXES = {"step": "steps", "equivalents": "gradient equivalents", "seconds": "calibrated seconds, one thread"}
 NAMES = {
     "upper_loss": "outer loss", "upper_accuracy": "outer accuracy", "test_accuracy": "test accuracy",
-    "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC",
+    "test_loss": "test loss", "train_loss": "train loss", "auc": "AUC", "sigma_noisy": "weight of wrong labels",
 }  # fmt: skip
 
 
@@ -45,6 +45,52 @@ def race(
             if column.endswith("loss"):
                 label_loss(panel)
             name_lines(panel)
+        return figure
+
+
+def as_in_the_paper(
+    table: pd.DataFrame,
+    columns: Sequence[str],
+    until: float,
+    title: str,
+    methods: Mapping[str, Sequence[str]] | None = None,
+) -> Figure:
+    """The paper's layout: a panel beside the other for each column, the mean of the seeds and its range, min to max.
+
+    `methods` are those of each panel, by its title, if not all are in all.
+    """
+    marks = np.linspace(0, until, 121)
+    shown = methods or {NAMES[column]: table.label.unique() for column in columns}
+    with panels(columns=len(columns), width=2.4 + 2.4 * len(columns), height=2.7) as (figure, axes):
+        for panel, column, (name, chosen) in zip(axes, columns, shown.items(), strict=True):
+            values = at_marks(table[table.label.isin(chosen)], "seconds", column, marks)
+            for label, own in values.groupby("label", sort=False):
+                style = look(str(label))
+                panel.plot(marks, own.mean(), label=label, linewidth=1.8, **style.line)
+                panel.fill_between(marks, own.min(), own.max(), color=style.color, alpha=0.15, linewidth=0)
+            panel.set(xlabel="seconds of CPU", title=name)
+            panel.grid(alpha=0.25)
+            if column.endswith("loss"):
+                panel.set_yscale("log")
+                label_loss(panel)
+        lines = {line.get_label(): line for panel in axes for line in panel.get_lines()}
+        figure.legend(lines.values(), lines, loc="outside lower center", ncols=min(6, len(lines)))
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11.5, fontweight="bold")
+        return figure
+
+
+def levels(ratios: pd.DataFrame, title: str, first: str = "FdeHBO") -> Figure:
+    """The geometric mean ratio of the crossing times of the first method and each rival (rows), by level (columns)."""
+    with panels(height=3.2) as (figure, axes):
+        for rival, row in ratios.iterrows():
+            axes.plot(row.index, row, label=rival, **look(str(rival))._asdict(), markersize=5)
+        axes.axhline(1, color=BLACK, linewidth=0.8)
+        axes.set(xscale="log", yscale="log", xlabel="level of the loss", ylabel=f"{first} over the rival", title=title)
+        axes.invert_xaxis()
+        label_loss(axes)
+        axes.set_xticks(list(ratios.columns), [f"{level:.2g}" for level in ratios.columns])
+        axes.minorticks_off()
+        name_lines(axes)
         return figure
 
 

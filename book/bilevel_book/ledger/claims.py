@@ -10,15 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from bilevel_book.checks import checked_by
 from bilevel_book.experiments.report import CLEANING, REPRESENTATION
 from bilevel_book.ledger import counts, experiments, lemmas, rates, sentences
-from bilevel_book.ledger.claim import Claim
+from bilevel_book.ledger.claim import Claim, Printed
 from bilevel_book.ledger.evidence import Evidence, call, read_entries
 from bilevel_book.verdicts import Verdict
-from bilevel_book.verdicts.sentences import Case, case
+from bilevel_book.verdicts.paper import sentence
 
 FILE = Path(__file__).with_name("claims.toml")
 KNOWN = {
@@ -28,10 +26,7 @@ PLACES = {  # in the paper, of the passages of a section that say no other
     "Abstract": "Abstract", "Introduction": "Section 1", "Contributions": "Section 1.1", "Algorithms": "Section 2.2",
     "Table 1": "Table 1: samples | batch size | iterations | loops",
 }  # fmt: skip
-FIGURES = {  # the passage about the figure of an experiment, and the field of `Evidence` with its runs
-    REPRESENTATION: ("experiments:figure-1", "representation"),
-    CLEANING: ("experiments:figure-2", "cleaning"),
-}
+FIGURES = {REPRESENTATION: "experiments:figure-1", CLEANING: "experiments:figure-2"}  # the passages about them
 
 
 @dataclass(frozen=True)
@@ -87,9 +82,9 @@ def _judges(given: str | dict[str, Any], entry: dict[str, Any]) -> Iterator[Judg
     """One by its name, or a table with the name and the options; or both tracks of several sentences."""
     options = {"where": entry["where"]} | ({"judge": given} if isinstance(given, str) else given)
     where = options.pop("where")
-    for sentence in options.pop("both_tracks", ()):
-        yield Judge(sentences.as_stated, {"sentence": sentence}, where)
-        yield Judge(sentences.tuned_alike, {"sentence": sentence}, where)
+    for name in options.pop("both_tracks", ()):
+        yield Judge(sentences.as_stated, {"sentence": name}, where)
+        yield Judge(sentences.tuned_alike, {"sentence": name}, where)
     if name := options.pop("judge", None):
         if name not in KNOWN:
             raise ValueError(f"{FILE.name}, {entry['id']}: there is no judge {name!r}")
@@ -104,19 +99,18 @@ def judged(evidence: Evidence) -> list[tuple[Passage, list[Claim]]]:
     return [(passage, passage.claims(**vars(evidence))) for passage in PASSAGES]
 
 
-def of_experiment(experiment: str, table: pd.DataFrame, case: Callable[[str], Case] = case) -> list[Claim]:
-    """The claims of the paper about the figure of an experiment, from its runs and the protocol's sentences."""
+def of_experiment(experiment: str, case: sentences.Case = sentence) -> list[Claim]:
+    """The claims of the paper about the figure of an experiment, from the protocol's sentences."""
     if experiment not in FIGURES:
         raise ValueError(f"the paper has no figure of {experiment!r}; it has those of {', '.join(FIGURES)}")
-    identifier, name = FIGURES[experiment]
-    passage = next(passage for passage in PASSAGES if passage.id == identifier)
-    return passage.claims(**{name: table, "case": case})
+    passage = next(passage for passage in PASSAGES if passage.id == FIGURES[experiment])
+    return passage.claims(case=case)
 
 
-def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict, int]:
+def tally(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Verdict | Printed, int]:
     """How many different claims have each verdict, but for those that are shown apart."""
     verdicts = Counter(claim.verdict for claim in different(ledger) if not claim.apart)
-    return {verdict: verdicts[verdict] for verdict in Verdict}
+    return {verdict: verdicts[verdict] for verdict in (*Verdict, *Printed)}
 
 
 def different(ledger: list[tuple[Passage, list[Claim]]]) -> dict[Claim, tuple[Passage, int]]:

@@ -1,19 +1,19 @@
 """What a changed setting does, beside the unchanged one on the same seeds, up to the budget that both have.
 
-A run is read as the protocol reads "lower": the median over the last quarter of 24 marks; where some run of the two
-has no row of its own at a mark, its last row before the end. The interval is by Student's t, of the mean log ratio.
+A run is read as the protocol reads "lower": the median over the rows of the last quarter of the budget. The interval is
+by Student's t, of the mean log ratio.
 """
 
 import numpy as np
 import pandas as pd
 
-from bilevel_book.experiments import sweep
+from bilevel_book.experiments import Plan, load
+from bilevel_book.experiments.files import with_schedules
 from bilevel_book.experiments.report import CLEANING, REPRESENTATION, mean_and_range, select
 from bilevel_book.ledger.values import formula
 from bilevel_book.released.stored import curve
-from bilevel_book.verdicts.comparison import Pairs
-from bilevel_book.verdicts.deciding import against
-from bilevel_book.verdicts.measures import curves, lower
+from bilevel_book.verdicts.judging import Curve, against, lower
+from bilevel_book.verdicts.paper import SIZE, curves
 
 Lines = tuple[str, ...]
 METRICS = {REPRESENTATION: "upper_loss", CLEANING: "train_loss"}
@@ -22,14 +22,16 @@ UNITS = {"step": "steps", "seconds": "s"}
 
 def compared(changed: pd.DataFrame, unchanged: pd.DataFrame, column: str, axis: str) -> str:
     """Two tables of one label each: their means, and the interval of their ratio."""
-    tables = {"changed": changed, "unchanged": unchanged}
-    runs = pd.concat([table.assign(label=name) for name, table in tables.items()])
-    found = curves(runs, axis, column, tables)
-    pairs = Pairs(found["changed"], found["unchanged"])
-    read = pairs.each(lambda curve: curve.read(lower, pairs.marks))
-    if np.isnan(read).any():
-        read = pairs.each(lambda curve: curve.read(lower, pairs.marks[-1:]))
-    return in_words(pd.DataFrame(read.T, index=list(tables)), f", {pairs.marks[-1]:.0f} {UNITS[axis]}")
+    found = {name: curves(table, column, axis) for name, table in (("changed", changed), ("unchanged", unchanged))}
+    seeds = sorted(set.intersection(*(set(own) for own in found.values())))
+    shared = [own[seed] for own in found.values() for seed in seeds]
+    budget = min(curve.at[-1] for curve in shared if not curve.diverged)
+
+    def end(run: Curve) -> float:
+        return np.inf if run.diverged else lower(run, budget)
+
+    read = pd.DataFrame([[end(own[seed]) for seed in seeds] for own in found.values()], index=list(found))
+    return in_words(read, f", {budget:.0f} {UNITS[axis]}")
 
 
 def in_words(read: pd.DataFrame, budget: str = "") -> str:
@@ -70,9 +72,11 @@ def of_fmbo(cleaning: pd.DataFrame, labels: list[str], shown: str = "{}") -> Lin
     return changes(cleaning, CLEANING, ("momentum", "main comparison"), "momentum", labels, "step", shown)
 
 
-def of_method(cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices") -> Lines:
-    """A method on hyper-cleaning against itself in the main comparison, at the same second."""
-    return changes(cleaning, CLEANING, ("main", method), group, labels, "seconds", "{}")
+def of_method(
+    cleaning: pd.DataFrame, method: str, labels: list[str], group: str = "choices", base: str = "main"
+) -> Lines:
+    """A method on hyper-cleaning against itself at the paper's settings, at the same second."""
+    return changes(cleaning, CLEANING, (base, method), group, labels, "seconds", "{}")
 
 
 def of_held_out(representation: pd.DataFrame) -> Lines:
@@ -91,8 +95,8 @@ def seconds_a_gradient(representation: pd.DataFrame, methods: list[str]) -> Line
 
 def decay_when_tuned(methods: list[str]) -> Lines:
     """The eta that the protocol's tuning chose."""
-    runs = sweep(CLEANING, groups=["tuned"], labels=methods)
-    chosen = {run.label: run.make_solver().eta for run in runs}  # the same on every seed
+    tuned = Plan(load(CLEANING), SIZE).methods("tuned")
+    chosen = {method: with_schedules(tuned[method].options)["eta"] for method in methods}
     return tuple(f"{method}, tuned alike: eta = {formula(eta)}" for method, eta in chosen.items())
 
 
@@ -102,7 +106,7 @@ def ends(cleaning: pd.DataFrame, group: str, name: str, column: str) -> pd.Serie
 
 
 def of_the_draws(cleaning: pd.DataFrame) -> Lines:
-    last = ends(cleaning, "main", "FMBO", "train_loss")
+    last = ends(cleaning, "stated", "FMBO", "train_loss")
     return (f"training loss of FMBO over {len(last)} draws of labels, batches and start: {mean_and_range(last)}",)
 
 
@@ -119,7 +123,7 @@ def without_cleaning(cleaning: pd.DataFrame, label: str, shown: str) -> Lines:
 
 
 def steps_in_that_time(cleaning: pd.DataFrame, methods: list[str]) -> Lines:
-    steps = select(cleaning, CLEANING, "main", *methods).groupby(["label", "seed"]).step.max().groupby("label").mean()
+    steps = select(cleaning, CLEANING, "stated", *methods).groupby(["label", "seed"]).step.max().groupby("label").mean()
     return tuple(f"{method}: {steps[method]:.0f} steps in that time" for method in methods)
 
 

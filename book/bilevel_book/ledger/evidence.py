@@ -14,10 +14,10 @@ from typing import Any
 
 import pandas as pd
 
-from bilevel_book.experiments import runs_of
+from bilevel_book.experiments import Plan, load, runs_of
 from bilevel_book.experiments.report import CLEANING, REPRESENTATION
 from bilevel_book.rates import RUNS, report
-from bilevel_book.verdicts.sentences import Case, case
+from bilevel_book.verdicts import paper
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,17 @@ class Evidence:
 
     representation: pd.DataFrame
     cleaning: pd.DataFrame
-    case: Callable[[str], Case]  # the sentence of the protocol with this name, and its runs
+    case: Callable[[str], paper.Sentence]  # the sentence of the protocol with this name
     rates: dict[str, pd.DataFrame]  # how far the slopes of a method are from the claimed one
 
     @classmethod
     def stored(cls) -> "Evidence":
         """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
         reports = {method: report(method) for method in RUNS}
-        return cls(runs_of(REPRESENTATION), runs_of(CLEANING), cache(case), reports)
+        plan = Plan(load(CLEANING), paper.SIZE)
+        judged = [paper.timed_runs(plan, group).assign(group=group) for group in ("stated", "same_steps")]
+        cleaning = pd.concat([runs_of(CLEANING), *judged], ignore_index=True)
+        return cls(runs_of(REPRESENTATION), cleaning, cache(paper.sentence), reports)
 
 
 def call(function: Callable[..., Any], tables: dict[str, Any], *arguments: Any, **options: Any) -> Any:

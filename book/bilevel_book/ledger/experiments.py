@@ -1,52 +1,31 @@
 """Claims about the experiments beside the sentences of the protocol, most of them true by construction or ours."""
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import pandas as pd
 
 from bilevel_book.experiments import paper_settings
 from bilevel_book.experiments.report import CLEANING, mean_and_range, select
-from bilevel_book.ledger.claim import CONSTRUCTION, OWN_QUESTION, Claim, holds_if
-from bilevel_book.ledger.sentences import ruling
+from bilevel_book.ledger.claim import CONSTRUCTION, Claim, supported_if
 from bilevel_book.mnist.hyper_representation import lenet
 from bilevel_book.verdicts import Verdict
-from bilevel_book.verdicts.sentences import Case
-
-
-def fmbo_at_equal_steps(cleaning: pd.DataFrame, case: Callable[[str], Case], step: float) -> Claim:
-    """C5 again, with the runs of that step: those of the main comparison, if the paper gives it to the method."""
-    asked = case("C5")
-    track = asked.tracks["stated"]
-
-    def with_step(method: str) -> pd.DataFrame:
-        if paper_settings(CLEANING, method)["beta"] == step:
-            return select(cleaning, CLEANING, "main", method)
-        return select(cleaning, CLEANING, "equal_steps", f"{method}, steps {step:g}").assign(label=method)
-
-    runs = pd.concat([with_step(method) for method in track.runs.label.unique()], ignore_index=True)
-    says = f"{asked.says}, if all have steps of {step:g}"
-    same_steps = Case(asked.id, says, asked.first, {"stated": replace(track, runs=runs)}, asked.experiment)
-    return replace(ruling(same_steps, "stated"), apart=OWN_QUESTION)
 
 
 def without_second_order_nothing_moves(cleaning: pd.DataFrame) -> Claim:
     text = "without second-order terms the hypergradient vanishes when $f$ depends on $y$ alone"
     measure = "how far the weights of hyper-cleaning ever move from 1/2 under the control without second-order term"
-    control = select(cleaning, CLEANING, "main", "alternating")
+    control = select(cleaning, CLEANING, "stated", "alternating")
     moved = (control[["sigma_noisy", "sigma_clean"]] - 0.5).abs().to_numpy().max()
     numbers = f"{moved:.1g} in {control.step.max():.0f} steps"
-    return Claim(text, measure, numbers, holds_if(moved < 1e-6), CONSTRUCTION)
+    return Claim(text, measure, numbers, supported_if(moved < 1e-6), CONSTRUCTION)
 
 
 def v_needs_no_assumption(cleaning: pd.DataFrame) -> Claim:
     text = "FMBO keeps $v$ bounded by itself, SOBA and FSLA must assume it"
     r_v = paper_settings(CLEANING, "FMBO")["r_v"]
-    measure = f"largest norm of v in the main comparison on hyper-cleaning; FMBO has radius {r_v:g}, the others none"
+    measure = f"largest norm of v on hyper-cleaning, as stated; FMBO has radius {r_v:g}, the others none"
     names = ("FMBO", "SOBA", "FSLA")
-    largest = {name: select(cleaning, CLEANING, "main", name).norm_v.max() for name in names}
+    largest = {name: select(cleaning, CLEANING, "stated", name).norm_v.max() for name in names}
     numbers = "; ".join(f"{name} {value:.3g}" for name, value in largest.items())
-    return Claim(text, measure, numbers, holds_if(largest["FMBO"] <= r_v * (1 + 1e-5)), CONSTRUCTION)
+    return Claim(text, measure, numbers, supported_if(largest["FMBO"] <= r_v * (1 + 1e-5)), CONSTRUCTION)
 
 
 def ball_does_no_harm(cleaning: pd.DataFrame) -> Claim:
@@ -58,8 +37,8 @@ def ball_does_no_harm(cleaning: pd.DataFrame) -> Claim:
     last = runs.groupby(["label", "seed"]).train_loss.last()
     ball, free = last["main comparison"], last["no ball"]
     numbers = f"{mean_and_range(ball)} with, {mean_and_range(free)} without"
-    holds = holds_if(ball.mean() <= free.max())
-    return Claim("the projection does no harm to the convergence", measure, numbers, holds, CONSTRUCTION)
+    verdict = supported_if(ball.mean() <= free.max())
+    return Claim("the projection does no harm to the convergence", measure, numbers, verdict, CONSTRUCTION)
 
 
 def consistent_with_theory() -> Claim:
@@ -73,8 +52,8 @@ def consistent_with_theory() -> Claim:
 def dimensions() -> Claim:
     measure = "parameters of LeNet-5: last layer, and the rest"
     upper, lower = (sum(p.numel() for p in part.parameters()) for part in lenet())
-    holds = holds_if((lower, upper) == (850, 60856))
-    return Claim("the dimensions are 850 and 60856", measure, f"{lower} and {upper}", holds, CONSTRUCTION)
+    verdict = supported_if((lower, upper) == (850, 60856))
+    return Claim("the dimensions are 850 and 60856", measure, f"{lower} and {upper}", verdict, CONSTRUCTION)
 
 
 def last_two_layers() -> Claim:
@@ -82,7 +61,7 @@ def last_two_layers() -> Claim:
     features, head = lenet()
     layers = [sum(p.numel() for p in layer.parameters()) for layer in (*features, head)]
     last_two = sum([size for size in layers if size][-2:])
-    return Claim("the lower level holds the last two layers", measure, f"{last_two}", holds_if(last_two == 850))
+    return Claim("the lower level holds the last two layers", measure, f"{last_two}", supported_if(last_two == 850))
 
 
 def no_run_decides(text: str, reason: str) -> Claim:

@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from bilevel_book.ledger.claim import Claim, holds_if, listed
+from bilevel_book.ledger.claim import Claim, Printed, listed, true_if
 from bilevel_book.theory import proof, statements
 from bilevel_book.theory.constants import ProblemConstants, printed
 from bilevel_book.theory.examples import STEEP, Coin, change_of_potential, small_slope
@@ -48,7 +48,7 @@ def count_failures(checks: Iterable[Check]) -> tuple[int, int]:
 def never_fails(text: str, measure: str, checks: Iterable[Check]) -> Claim:
     """A claim that holds if none of the checks fails."""
     failures, total = count_failures(checks)
-    return Claim(text, measure, f"{failures} of {total}", holds_if(failures == 0))
+    return Claim(text, measure, f"{failures} of {total}", true_if(failures == 0))
 
 
 def gradient_of_R_moves(problem: LogCoshFamily, one: Point, two: Point) -> Check:
@@ -92,7 +92,7 @@ def biased(variables: list[str]) -> Claim:
     true, seen = problem.directions(*at)._asdict(), problem.directions(*at, 0.5)._asdict()
     off = {name: (seen[name] - true[name]).mean(0).norm().item() for name in variables}
     numbers = "; ".join(f"{name}: {value:.2g}" for name, value in off.items())
-    return Claim(text, "bias of each in a random problem, delta = 0.5", numbers, holds_if(min(off.values()) > 1e-9))
+    return Claim(text, "bias of each in a random problem, delta = 0.5", numbers, true_if(min(off.values()) > 1e-9))
 
 
 def rounding_matters() -> Claim:
@@ -106,8 +106,8 @@ def rounding_matters() -> Claim:
     v, batch = torch.randn(y.shape, generator=generator), problem.sample(generator).lower
     exact = hessian_vector(problem, x, y, v, batch)
     errors = [((hessian_vector(problem, x, y, v, batch, d) - exact).norm() / exact.norm()).item() for d in deltas]
-    numbers, holds = ", ".join(f"{e:.0e}" for e in errors), holds_if(errors == sorted(errors) and errors[-1] > 0.01)
-    return Claim("rounding spoils differences when delta is small", measure, numbers, holds)
+    numbers, verdict = ", ".join(f"{e:.0e}" for e in errors), true_if(errors == sorted(errors) and errors[-1] > 0.01)
+    return Claim("rounding spoils differences when delta is small", measure, numbers, verdict)
 
 
 def large_v_large_error() -> Claim:
@@ -115,8 +115,8 @@ def large_v_large_error() -> Claim:
     measure = f"error where H has a kink, delta = 0.01, norm of v {listed(sizes)}"
     kink, zero = Coin(reach=2.0), torch.zeros(1).double()
     errors = [statements.hessian_difference(kink, Point(zero, zero, zero + size), 0.01).truth for size in sizes]
-    holds = holds_if(errors[-1] > 1000 * errors[0])
-    return Claim("the error of a difference grows without bound with v", measure, listed(errors), holds)
+    verdict = true_if(errors[-1] > 1000 * errors[0])
+    return Claim("the error of a difference grows without bound with v", measure, listed(errors), verdict)
 
 
 def no_dimension() -> Claim:
@@ -127,7 +127,7 @@ def no_dimension() -> Claim:
         for d in dims
     ]
     numbers = "; ".join(f"{failures} of {total}" for failures, total in found)
-    return Claim(text, measure, numbers, holds_if(all(failures == 0 for failures, _ in found)))
+    return Claim(text, measure, numbers, true_if(all(failures == 0 for failures, _ in found)))
 
 
 def _shrinks(what: str, label: str, check: Callable[..., Check]) -> Claim:
@@ -152,7 +152,7 @@ def contraction() -> Claim:
     H, u = torch.diag(torch.tensor([1.0, 10.0])).double(), torch.tensor([1.0, 0.0]).double()
     printed, repaired = (rule(H, u, 0.01) for rule in (statements.contraction_as_printed, statements.contraction))
     numbers = f"{printed.truth:.4f}, printed factor {printed.bound:.4f}, repaired {repaired.bound:.4f}"
-    return Claim("$v$ comes closer to $v^*$ by the printed factor", measure, numbers, holds_if(printed.holds()))
+    return Claim("$v$ comes closer to $v^*$ by the printed factor", measure, numbers, true_if(printed.holds()))
 
 
 def final_slope(problem: LogCoshFamily, solver: FMBO, steps: int) -> float:
@@ -172,7 +172,7 @@ def radius() -> Claim:
         final_slope(problem, FMBO(alpha=2.0, beta=0.5, lam=0.5, eta=0.5, r_v=r_v), 80) for r_v in (printed, repaired)
     )
     numbers = f"{at_printed:.3f} with radius {printed:g}; repaired, {repaired:g}: {at_repaired:.3f}"
-    return Claim(r"the radius may be $C_{f_y}/\mu_g$", measure, numbers, holds_if(at_printed < 0.01))
+    return Claim(r"the radius may be $C_{f_y}/\mu_g$", measure, numbers, true_if(at_printed < 0.01))
 
 
 def delta_condition() -> Claim:
@@ -188,8 +188,8 @@ def delta_condition() -> Claim:
         delta = min(c.c_x, c.c_v) / (8 * k.L_gxy * k.r_v**2 * (c.w + T - 1) ** (2 / 3))
         added.append(6 * (k.theta * delta) ** 2 * T ** (2 / 3))
     text = r"$\delta_\epsilon$ of order $T^{-2/3}$ is small enough for the rate"
-    holds = holds_if(added == sorted(added, reverse=True))
-    return Claim(text, measure.replace("{}", listed(horizons)), listed(added), holds)
+    found = Printed.GAP if added == sorted(added, reverse=True) else Printed.FALSE
+    return Claim(text, measure.replace("{}", listed(horizons)), listed(added), found)
 
 
 def constants_close(method: str) -> Claim:
@@ -205,4 +205,4 @@ def constants_close(method: str) -> Claim:
     repaired, _ = change_of_potential(c.a_y, c.a_v, c.c_beta, c.c_lam, c.w)
     numbers = f"{rise:+.1f}, claimed to be at most {claimed:.1f}; repaired by Theorem 13.1: {repaired:+.0f}"
     text = f"the constants of the appendix make the potential of {method} fall"
-    return Claim(text, measure, numbers, holds_if(rise <= claimed))
+    return Claim(text, measure, numbers, true_if(rise <= claimed))

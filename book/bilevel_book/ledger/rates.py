@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bilevel_book.ledger.claim import CONSTRUCTION, Claim, holds_if
+from bilevel_book.ledger.claim import CONSTRUCTION, Claim, supported_if
 from bilevel_book.ledger.experiments import no_run_decides
 from bilevel_book.rates import CLAIMED, in_words
 from bilevel_book.verdicts import Verdict
@@ -26,7 +26,7 @@ def bound_below_its_kind() -> Claim:
     measure = "exponents of 1 / epsilon in Table 1 of the paper; what runs say about each stands with its row"
     ours, *others = (-1 / CLAIMED[method] for method in ("FdeHBO", "F2SA", "F3SA"))
     numbers = f"{ours:g} against " + " and ".join(f"{other:g}" for other in others)
-    return Claim(text, measure, numbers, holds_if(ours < min(others)), CONSTRUCTION)
+    return Claim(text, measure, numbers, supported_if(ours < min(others)), CONSTRUCTION)
 
 
 def samples_as_in_table(method: str, iterations: int, batch: int, said: int) -> Claim:
@@ -34,7 +34,7 @@ def samples_as_in_table(method: str, iterations: int, batch: int, said: int) -> 
     text = f"{method}: $p^2\\epsilon^{{-{said}}}$ samples"
     measure = "compared with Table 1 of the same paper: iterations times batch"
     numbers = f"exponent {iterations} + {batch} = {iterations + batch}, said {said}"
-    return Claim(text, measure, numbers, holds_if(iterations + batch == said))
+    return Claim(text, measure, numbers, supported_if(iterations + batch == said))
 
 
 def batch_of_order(method: str, exponent: int) -> Claim:

@@ -5,12 +5,17 @@ import re
 
 from bilevel_book import paths
 from bilevel_book.ledger.choices import Choice
-from bilevel_book.ledger.claim import Claim
+from bilevel_book.ledger.claim import Claim, Printed
 from bilevel_book.ledger.claims import Passage, different, tally
 from bilevel_book.verdicts import Verdict
+from bilevel_book.verdicts.paper import SENTENCES
 
 APART = "not counted"
-ORDER = (Verdict.FAILS, Verdict.UNDECIDED, Verdict.ALIKE, Verdict.UNTESTABLE, Verdict.HOLDS)
+ORDER = (
+    Verdict.CONTRADICTED, Printed.FALSE, Printed.GAP, Verdict.UNDECIDED, Verdict.NO_DIFFERENCE, Verdict.UNTESTABLE,
+    Verdict.SUPPORTED,
+)  # fmt: skip
+THEORY, THE_REST = "theory", "the rest"
 MEASURED = ("not measured", "measured")
 
 
@@ -35,25 +40,54 @@ def of_claim(passage: Passage, number: int) -> str:
 
 
 def claims_summary(ledger: list[tuple[Passage, list[Claim]]]) -> str:
-    """How many passages, how many claims, and how many of them have each verdict, with a link to their list."""
+    """How many passages, how many claims, and how many of them have each verdict."""
     counts = tally(ledger)
-    verdicts = "\n".join(f"- {badge(word)} [{counts[word]}](#{anchor(word)})" for word in ORDER if counts[word])
+    verdicts = " ".join(f"{badge(word)} {counts[word]}" for word in ORDER if counts[word])
     left = len(different(ledger)) - sum(counts.values())
-    apart = f"[{left} more](#{anchor(APART)}) are shown and not counted."
+    apart = f"{left} more are shown and not counted."
     return f"{len(ledger)} passages of the paper make {sum(counts.values())} different claims:\n\n{verdicts}\n\n{apart}"
 
 
-def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
-    """The different claims under their verdicts, what fails first, each with a link to where it is said first."""
-    rows = {
-        claim: f"- [{claim.text}](#{of_claim(passage, i)})" + (f", {claim.apart}" if claim.apart else "")
-        for claim, (passage, i) in different(ledger).items()
+def figures_table(ledger: list[tuple[Passage, list[Claim]]]) -> str:
+    """The sentences about the figures, each with its verdict on both tracks, and the number that decides as stated."""
+    found = {
+        judge.name: (claim, of_claim(passage, i))
+        for passage, claims in ledger
+        for i, (judge, claim) in enumerate(zip(passage.judges, claims, strict=True))
     }
-    parts = []
-    for word in (*ORDER, APART):
-        if those := [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]:
-            parts.append(f"({anchor(word)})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
+    rows = ["| | the paper says | as stated | tuned alike | number, as stated |", "|---|---|---|---|---|"]
+    for name in SENTENCES:
+        claim, link = found[name]
+        tuned = found.get(f"{name} tuned_alike")
+        number = re.sub(r", [a-z ]+\)$", ")", claim.numbers.split(";")[0])  # its verdict is that of the row
+        words = badge(claim.verdict), badge(tuned[0].verdict) if tuned else ""
+        says = claim.text.split(" than ")[0].rstrip(",")  # the rivals stand in its card
+        rows.append(f"| [{name}](#{link}) | {says} | {words[0]} | {words[1]} | {number} |")
+    return "\n".join(rows)
+
+
+def claims_by_verdict(ledger: list[tuple[Passage, list[Claim]]]) -> str:
+    """The other claims, first those about theory, under their verdicts, each with a link to where it is said first."""
+    parts: list[str] = []
+    for kind in (THEORY, THE_REST):
+        parts.append(f"**{kind.capitalize()}**")
+        rows = {
+            claim: f"- [{claim.text}](#{of_claim(passage, i)})" + (f", {claim.apart}" if claim.apart else "")
+            for claim, (passage, i) in different(ledger).items()
+            if kind_of(passage, i) == kind
+        }
+        for word in (*ORDER, APART):
+            if those := [row for claim, row in rows.items() if word == (APART if claim.apart else claim.verdict)]:
+                parts.append(f"({anchor(f'{kind} {word}')})=\n{badge(word)} {len(those)}\n\n" + "\n".join(those))
     return "\n\n".join(parts)
+
+
+def kind_of(passage: Passage, number: int) -> str:
+    """Whether a claim is about a statement of the theory, about a figure ("") or about something else."""
+    judge = passage.judges[number]
+    if "sentence" in judge.options:
+        return ""
+    return THEORY if judge.function.__module__.endswith(("lemmas", "rates")) else THE_REST
 
 
 def as_json(ledger: list[tuple[Passage, list[Claim]]]) -> str:

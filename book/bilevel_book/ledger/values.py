@@ -36,8 +36,8 @@ def setting(experiment: str, method: str, *names: str) -> str:
 
 
 def without_momentum(method: str, cleaning: pd.DataFrame) -> str:
-    """How much of a method's main runs on hyper-cleaning has eta = 1, which is no momentum."""
-    steps = select(cleaning, CLEANING, "main", method).groupby("seed").step.max().mean()
+    """How much of a method's runs on hyper-cleaning, as stated, has eta = 1, which is no momentum."""
+    steps = select(cleaning, CLEANING, "stated", method).groupby("seed").step.max().mean()
     eta = paper_settings(CLEANING, method)["eta"]
     off = next(t for t in range(10**6) if value_at(eta, t) < 1)
     return f"{method}: eta is 1, no momentum, in the first {min(off, steps):.0f} of {steps:.0f} steps"
@@ -49,7 +49,7 @@ VALUES: dict[str, Callable[..., str]] = {
     "number": lambda experiment, method, name: formula(paper_settings(experiment, method)[name]),
     "default": lambda method, name: formula(getattr(SOLVERS[method](), name)),
     "option": lambda experiment, name: formula(load(experiment).options[name]),  # of the problem
-    "seconds": lambda experiment: formula(load(experiment).sizes["full"]["main"].time),
+    "seconds": lambda experiment: formula(load(experiment).sizes["next"]["stated"].seconds),
     "batch": lambda method: (
         f"batch {sweep(CLEANING, groups=['main'], labels=[method])[0].problem_options['batch_size']}"
     ),

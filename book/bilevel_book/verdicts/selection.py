@@ -17,8 +17,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from bilevel_book.verdicts.measures import Curve, curves
-
 Options = dict[str, Any]
 LOSS = "selection_loss"  # on data that no figure shows
 EDGE = 0.1  # of a box, on a logarithmic scale
@@ -85,14 +83,16 @@ def scores(trials: pd.DataFrame, metric: str) -> pd.Series:
 
     A run that diverged has inf. A trial that lacks a seed that others have, as when it missed the finals, has no score.
     """
-    found = curves(trials, "step", metric, trials.label.unique())
-    seeds = set(trials.seed)
+    seeds, score = set(trials.seed), {}
+    for label, own in trials.dropna(subset=[metric]).groupby("label", sort=False):
+        if set(own.seed) == seeds:
+            score[label] = np.median([_end(run, metric) for _, run in own.groupby("seed")])
+    return pd.Series(score)
 
-    def end(run: Curve) -> float:
-        return np.inf if run.diverged else float(np.median(run.value[-max(1, len(run.value) // 4) :]))
 
-    ends = {label: [end(run) for run in runs.values()] for label, runs in found.items() if runs.keys() == seeds}
-    return pd.Series({label: np.median(each) for label, each in ends.items()})
+def _end(run: pd.DataFrame, metric: str) -> float:
+    values = run.sort_values("step")[metric]
+    return np.inf if run.stop.iloc[0] == "diverged" else float(values.tail(max(1, len(values) // 4)).median())
 
 
 def best(score: pd.Series) -> str:
