@@ -24,6 +24,12 @@ def test_citation_zenodo_and_changelog_agree_with_the_version():
     assert f"## [{cited['version']}] - {cited['date-released']}\n" in text("CHANGELOG.md")
 
 
+def test_lock_has_every_pin_and_each_package_a_hash():
+    packages = re.findall(r"^(\S+)==(\S+) \\\n    --hash=sha256:", text("requirements-lock.txt"), re.M)
+    assert len(packages) == text("requirements-lock.txt").count("==")
+    assert pinned().items() <= dict(packages).items()
+
+
 def test_everything_shipped_or_pinned_has_its_licence_in_the_table():
     shipped, installed = text("LICENCES.md").split("## Installed")
     rows = dict(re.findall(r"^\| (\S+) \| (\d\S*) \| .+ \|$", installed, re.M))
