@@ -82,7 +82,8 @@ release: $(SETUP)
 	$(PIP) -r book/workshop/requirements.txt
 	$(RUN) book/tools.py release $(PYTHONS)
 
-# requirements.txt and all that it needs, with hashes. BUILDS="torch-...+cpu-...whl" adds those of other builds of torch.
+# requirements.txt and all that it needs, with hashes; BUILDS="torch-...+cpu-...whl" adds other builds of torch. Try the file
+# by `pip download --require-hashes -r requirements-lock.txt`, and write into its head what could not be tried.
 lock: $(SETUP)
 	$(PIP) -r book/workshop/requirements.txt
 	$(VENV)/bin/uv pip compile requirements.txt --quiet --no-config --no-annotate --generate-hashes --only-binary :all: \
