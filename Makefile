@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Three for two cores: they wait for browsers, kernels and clusters.
 WORKERS ?= 3
 
-.PHONY: bench book lint check test lab notebooks student instructor slides pdf sphinx reproduce mutate release cover clean
+.PHONY: bench book lint check test lab lock notebooks student instructor slides pdf sphinx reproduce mutate release cover clean
 .DEFAULT_GOAL := book
 
 book: $(BOOK)
@@ -81,6 +81,14 @@ bench: $(SETUP)
 release: $(SETUP)
 	$(PIP) -r book/workshop/requirements.txt
 	$(RUN) book/tools.py release $(PYTHONS)
+
+# requirements.txt and all that it needs, with hashes; BUILDS="torch-...+cpu-...whl" adds other builds of torch. Try the file
+# by `pip download --require-hashes -r requirements-lock.txt`, and write into its head what could not be tried.
+lock: $(SETUP)
+	$(PIP) -r book/workshop/requirements.txt
+	$(VENV)/bin/uv pip compile requirements.txt --quiet --no-config --no-annotate --generate-hashes --only-binary :all: \
+	  --python-version 3.11 --python-platform x86_64-unknown-linux-gnu --custom-compile-command "make lock" > requirements-lock.txt
+	$(foreach wheel,$(BUILDS),sed -i '/^torch==/a\    '"$$($(RUN) -m pip hash $(wheel) | tail -1)"' \\' requirements-lock.txt;)
 
 # Change one thing at a time in the code and see whether a test fails: an hour on two cores. tests/mutate.py says more.
 mutate: $(SETUP)

@@ -14,7 +14,7 @@ from bilevel_core.solvers.fmbo import FMBO
 from bilevel_core.solvers.soba import SOBA
 from bilevel_core.stepsizes import suggest
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 __all__ = [
     "FMBO", "SOBA", "SOLVERS", "Adam", "BilevelProblem", "Distributed", "FdeHBO", "Momentum", "Normalised", "Samples",
     "diagnose", "from_modules", "hypergradient", "init_processes", "objective", "refit", "run", "run_seeds", "suggest",

@@ -127,7 +127,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     def signature(app, what, name, thing, options, given, returned):
         try:
             return (signature_of(thing), "") if what in ("function", "method", "class") else None
-        except ValueError:  # Sphinx 9 asks also about what a module imports, and classes written in C have no signature
+        except (TypeError, ValueError):  # Sphinx 9 asks about what a module imports: not all of it has a signature
             return None
 
     def skip(app, what, name, thing, skipped, options):

@@ -47,7 +47,8 @@ def packages() -> Iterator[Finding]:
         as_pinned += found == asked
         if found != asked:
             yield Finding("warning", f"{name} {found} is installed, {asked} is pinned", cure)
-    yield Finding("ok", f"{as_pinned} packages are installed as requirements.txt pins them")
+    if pinned():
+        yield Finding("ok", f"{as_pinned} packages are installed as requirements.txt pins them")
 
 
 def data() -> Iterator[Finding]:
@@ -91,6 +92,12 @@ def chromium() -> Iterator[Finding]:
 
 def lab() -> Iterator[Finding]:
     """The extensions that make a chapter in JupyterLab look like its page."""
+    try:
+        version("jupyterlab")
+    except PackageNotFoundError:
+        found = "no JupyterLab: elsewhere the chapters run too, without the boxes and proofs of the page"
+        yield Finding("warning", found, "pip install jupyterlab jupyterlab-myst")
+        return
     for name, package in EXTENSIONS.items():
         if (LAB / name / "package.json").is_file():
             yield Finding("ok", f"JupyterLab: {name}")

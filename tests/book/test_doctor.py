@@ -13,7 +13,7 @@ PINS = "# made by pip-compile\nnumpy==1.2\ntorch==2.6.0\ntorchvision==0.21.0\n"
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """An installation as its pins ask for it, with Chromium and JupyterLab; its versions, to be changed."""
-    versions = dict(line.split("==") for line in PINS.splitlines()[1:]) | {"torch": "2.6.0+cpu"}
+    versions = dict(line.split("==") for line in PINS.splitlines()[1:]) | {"torch": "2.6.0+cpu", "jupyterlab": "4.6.6"}
     (tmp_path / "requirements.txt").write_text(PINS)
     for name in doctor.EXTENSIONS:
         (tmp_path / name).mkdir(parents=True)
@@ -40,6 +40,16 @@ def test_sound_installation_has_no_problem(installed, capsys):
     for words in expected.split("|"):
         assert any(words in line for line in lines), words
     assert lines[-1] == "problems: 0, warnings: 0"
+
+
+@pytest.mark.slow  # reads MNIST
+def test_installation_by_pip_alone_has_no_problem(installed, capsys):
+    doctor.PINS.unlink()
+    del installed["jupyterlab"]
+    assert main(["doctor"]) == 0
+    told = capsys.readouterr().out
+    assert "warning no JupyterLab" in told
+    assert "requirements.txt" not in told
 
 
 def test_faults_are_told_with_their_cures(installed, capsys, monkeypatch, tmp_path):

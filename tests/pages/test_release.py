@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -20,8 +21,15 @@ def test_citation_zenodo_and_changelog_agree_with_the_version():
     cited, kept = yaml.safe_load(text("CITATION.cff")), json.loads(text(".zenodo.json"))
     shared = ("title", "version", "license")
     assert [kept[name] for name in shared] == [cited[name] for name in shared]
-    assert kept["version"] == bilevel_core.__version__
+    book = tomllib.loads(text("book/pyproject.toml"))["project"]
+    assert kept["version"] == book["version"] == bilevel_core.__version__
     assert f"## [{cited['version']}] - {cited['date-released']}\n" in text("CHANGELOG.md")
+
+
+def test_lock_has_every_pin_and_each_package_a_hash():
+    packages = re.findall(r"^(\S+)==(\S+) \\\n    --hash=sha256:", text("requirements-lock.txt"), re.M)
+    assert len(packages) == text("requirements-lock.txt").count("==")
+    assert pinned().items() <= dict(packages).items()
 
 
 def test_everything_shipped_or_pinned_has_its_licence_in_the_table():
