@@ -35,7 +35,7 @@ def runs(monkeypatch):
         return pd.concat(rows)
 
     monkeypatch.setattr(paper, "timed_runs", timed_runs)
-    monkeypatch.setattr(paper.Plan, "missing", lambda plan, group: [])
+    monkeypatch.setattr(paper, "stored_seeds", lambda plan, group: plan.groups[group].seeds)
     monkeypatch.setattr(paper, "pairs", paper.pairs.__wrapped__)
     return lowest
 
@@ -90,9 +90,18 @@ def test_scoreboard_has_marks_and_a_line_on_much(runs):
 
 
 def test_scoreboard_says_which_runs_are_to_come(runs, monkeypatch):
-    monkeypatch.setattr(paper.Plan, "missing", lambda plan, group: ["a run"] if group == "stated_off" else [])
+    monkeypatch.setattr(paper, "stored_seeds", lambda plan, group: [30] if group == "stated_off" else [30, 31])
     assert sentence("F4").missing("stated") == ["stated_off"]
     assert scoreboard(["F4"]).loc["F4"].tolist()[1:] == [paper.TO_COME, NO_DIFFERENCE, ""]
+
+
+def test_seeds_that_are_not_complete_are_left_out_and_told(monkeypatch):
+    plan = sentence("F1").plan
+    missing = [run for run in plan.runs("stated") if run.seed > 31 and run.label == "PZOBO-S"]
+    monkeypatch.setattr(paper.Plan, "missing", lambda plan, group: missing if group == "stated" else [])
+    assert set(paper.timed_runs.__wrapped__(plan, "stated").seed) == {30, 31}
+    told = paper.seeds_to_come("hyper-representation", ("stated", "alike"))
+    assert told == "Not all planned runs have been made. Seeds so far: `stated` 2 of 12."
 
 
 def test_another_clock_can_mark_a_verdict(runs, monkeypatch):

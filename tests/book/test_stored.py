@@ -12,7 +12,7 @@ from bilevel_book.paths import RESULTS, shipped_experiments
 
 MEASURED = ("table", "scaling", "slopes", "which_tool", "attention")
 OTHERS = {f"cost/{name}" for name in MEASURED} | {"released/recorded"}
-OTHERS |= {f"hyper-cleaning/{name}" for name in ("baselines", "variance")}
+OTHERS |= {"hyper-cleaning/baselines", "hyper-cleaning/variance", "hyper-representation/variance"}
 
 
 def test_every_table_is_that_of_a_group():

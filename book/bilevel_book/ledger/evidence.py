@@ -31,7 +31,7 @@ class Evidence:
 
     @classmethod
     def stored(cls) -> "Evidence":
-        """What is in `results`; a run that is missing is an error, since a verdict from half the runs is none."""
+        """What is in `results`; a group without runs is an error."""
         reports = {method: report(method) for method in RUNS}
         plan = Plan(load(CLEANING), paper.SIZE)
         judged = [paper.timed_runs(plan, group).assign(group=group) for group in ("stated", "same_steps")]

@@ -35,6 +35,7 @@ TRACKS = {"stated": "as stated", "alike": "tuned alike"}
 CLOCKS = (JUDGING, "busy", "recorded")  # of which the first judges
 MARGINS = (0.02, 0.05, 0.1)
 OFF, AGAIN, PAPER_DELTA = "eta = 1", "other seeds", "delta 0.1"
+FEWEST_SEEDS = 2  # for an interval
 HALF_AN_IMAGE = 1 / 6000  # no error is taken as lower, so that it has a logarithm
 ELSEWHERE = {  # the group of a method that is not in that of its track
     ("stated", "F2SA"): "stated_read", ("stated", "F3SA"): "stated_five", ("alike", "F3SA"): "alike_five",
@@ -87,9 +88,9 @@ class Sentence:
         return pd.concat(tables, ignore_index=True)
 
     def missing(self, track: str) -> list[str]:
-        """The groups of a track whose runs are not all stored, without which there is no verdict."""
+        """The groups of a track with too few seeds for an interval, without which there is no verdict."""
         groups = dict.fromkeys(self.group(track, name)[0] for name in (self.first, *self.rivals))
-        return [group for group in groups if self.plan.missing(group)]
+        return [group for group in groups if len(stored_seeds(self.plan, group)) < FEWEST_SEEDS]
 
     def verdict(self, track: str, clock: str = JUDGING, margin: float = MARGIN, word: str = "verdict") -> Verdict:
         """The worst of its rivals and measures; with the word "much", that on a factor of two."""
@@ -195,12 +196,26 @@ def _limit(plan: Plan, group: str, label: str, axis: str) -> float:
     return float(steps_within(costs, seconds) if axis == "step" else seconds)
 
 
+def stored_seeds(plan: Plan, group: str) -> list[int]:
+    """The seeds of a group on which the runs of all its methods are stored."""
+    missing = {run.seed for run in plan.missing(group)}
+    return [seed for seed in plan.groups[group].seeds if seed not in missing]
+
+
+def seeds_to_come(experiment: str, groups: Iterable[str], results: Path = RESULTS) -> str:
+    """What has to be said of groups of which not all seeds are stored; nothing if there are none."""
+    plan = _plan(experiment, results)
+    counts = {name: (len(stored_seeds(plan, name)), len(plan.groups[name].seeds)) for name in groups}
+    told = [f"`{name}` {stored} of {planned}" for name, (stored, planned) in counts.items() if stored < planned]
+    return f"Not all planned runs have been made. Seeds so far: {', '.join(told)}." if told else ""
+
+
 @cache
 def timed_runs(plan: Plan, group: str, clock: str = JUDGING) -> pd.DataFrame:
-    """All runs of a group with the column seconds by a reading of the clock; "recorded": what each run took itself."""
-    if missing := plan.missing(group):
-        raise FileNotFoundError(plan.told(group, missing))
-    table = with_ends(plan.file.name, group, plan.results)
+    """The runs of a group with the column seconds by a reading of the clock; "recorded": what each run took itself."""
+    if len(seeds := stored_seeds(plan, group)) < FEWEST_SEEDS:
+        raise FileNotFoundError(plan.told(group, plan.missing(group)))
+    table = with_ends(plan.file.name, group, plan.results).query("seed in @seeds")
     if clock == CLOCKS[-1]:
         facts = stored_runs(plan.file.name, group, plan.results)
         cost = {key: run.facts["cpu_seconds"] / run.facts["steps"] for key, run in facts.items()}
