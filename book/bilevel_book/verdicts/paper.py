@@ -215,7 +215,8 @@ def timed_runs(plan: Plan, group: str, clock: str = JUDGING) -> pd.DataFrame:
     """The runs of a group with the column seconds by a reading of the clock; "recorded": what each run took itself."""
     if len(seeds := stored_seeds(plan, group)) < FEWEST_SEEDS:
         raise FileNotFoundError(plan.told(group, plan.missing(group)))
-    table = with_ends(plan.file.name, group, plan.results).query("seed in @seeds")
+    table = with_ends(plan.file.name, group, plan.results)
+    table = table[table.seed.isin(seeds)]
     if clock == CLOCKS[-1]:
         facts = stored_runs(plan.file.name, group, plan.results)
         cost = {key: run.facts["cpu_seconds"] / run.facts["steps"] for key, run in facts.items()}
