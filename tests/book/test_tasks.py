@@ -60,9 +60,8 @@ def stored(monkeypatch):
     return rows
 
 
-def test_rival_is_ahead_behind_alike_or_undecided(stored):
-    table = after_2023.judged("quadratic")
-    assert dict(zip(table.rival, table.word, strict=True)) == {
-        "half": "ahead", "twice": "behind", "same": "alike", "wild": "undecided",
+def test_rival_is_ahead_behind_no_different_or_undecided(stored):
+    assert after_2023.judged("quadratic").word.to_dict() == {
+        "half": "ahead", "twice": "behind", "same": "no difference", "wild": "undecided",
     }  # fmt: skip
     assert after_2023.runs("cleaning").empty
