@@ -59,7 +59,9 @@ def figures_table(ledger: list[tuple[Passage, list[Claim]]]) -> str:
     for name in SENTENCES:
         claim, link = found[name]
         tuned = found.get(f"{name} tuned_alike")
-        number = re.sub(r", [a-z ]+\)$", ")", claim.numbers.split(";")[0])  # its verdict is that of the row
+        first, *others = claim.numbers.split("; ")
+        number = re.sub(r", [a-z ]+\)$", ")", first)  # its verdict is that of the row
+        number += "".join(f"; {each}" for each in others if each.startswith("much: "))
         words = badge(claim.verdict), badge(tuned[0].verdict) if tuned else ""
         says = claim.text.split(" than ")[0].rstrip(",")  # the rivals stand in its card
         rows.append(f"| [{name}](#{link}) | {says} | {words[0]} | {words[1]} | {number} |")

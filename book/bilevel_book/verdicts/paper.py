@@ -131,7 +131,7 @@ LEADERS = "FMBO", "stocBiO", "AID-FP"
 
 def _written() -> Iterable[Sentence]:
     lenet, fdehbo = (REPRESENTATION, "FdeHBO"), "FdeHBO converges {} than PZOBO-S, F2SA and F3SA"
-    yield Sentence("F1", fdehbo.format("much faster"), *lenet, RIVALS, (("faster", "upper_loss"),), much=True)
+    yield Sentence("F1", fdehbo.format("faster"), *lenet, RIVALS, (("faster", "upper_loss"),), much=True)
     yield Sentence("F2", fdehbo.format("more stably"), *lenet, RIVALS, (("stable", "upper_loss"),))
     says = "FdeHBO has a higher training accuracy than PZOBO-S, F2SA and F3SA"
     yield Sentence("F3", says, *lenet, RIVALS, (("lower", "upper_error"),))
@@ -140,7 +140,7 @@ def _written() -> Iterable[Sentence]:
     says, one = "finite differences can be sensitive to delta", (("lower", "upper_loss"),)
     yield Sentence("D1", says, REPRESENTATION, PAPER_DELTA, DELTAS, one, tracks=("stated",))
     for leader in LEADERS:
-        for name, how, measure in (("C1", "much faster", "faster"), ("C2", "more stably", "stable")):
+        for name, how, measure in (("C1", "faster", "faster"), ("C2", "more stably", "stable")):
             says, loss = f"{leader} converges {how} than five others", ((measure, "test_loss"),)
             yield Sentence(f"{name}, {leader}", says, CLEANING, leader, SLOWER, loss, much=name == "C1")
     fmbo, lower = (CLEANING, "FMBO"), ("lower", "train_loss")
