@@ -19,7 +19,7 @@ def test_play_button_shows_all_places_and_comes_back(window):
         page.wait_for_function(
             "before => document.querySelector('figure.live figcaption').innerText !== before", arg=before
         )
-        assert button.inner_text().startswith("⏸")
+        assert button.inner_text().startswith("⏹")
         page.wait_for_function("document.querySelector('figure.live button').textContent.startsWith('▶')")
         assert figure.locator("figcaption").inner_text() == before  # where it stood
 
