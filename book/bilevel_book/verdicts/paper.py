@@ -146,7 +146,7 @@ def _written() -> Iterable[Sentence]:
     fmbo, lower = (CLEANING, "FMBO"), ("lower", "train_loss")
     yield Sentence("C3", "FMBO has a lower training loss than stocBiO and AID-FP", *fmbo, LEADERS[1:], (lower,))
     yield Sentence("C4", "momentum makes FMBO effective", *fmbo, (OFF,), (lower,), axis="step")
-    says, both = "FMBO converges faster and ends lower than FSLA and SOBA", (("faster", "train_loss"), lower)
+    says, both = "FMBO is faster and ends lower than FSLA and SOBA", (("faster", "train_loss"), lower)
     yield Sentence("C5", says, *fmbo, ("FSLA", "SOBA"), both)
 
 
