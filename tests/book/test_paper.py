@@ -125,6 +125,12 @@ def test_method_against_itself_is_paired_by_order(runs):
     assert set(found.verdict) == {NO_DIFFERENCE}
 
 
+def test_method_against_fewer_seeds_of_itself_has_fewer_pairs(runs, monkeypatch):
+    every = paper.timed_runs
+    monkeypatch.setattr(paper, "timed_runs", lambda plan, group, clock: every(plan, group).query("seed < 55"))
+    assert set(against_itself("F1", "stated").n) == {5}  # 12 seeds from 30 on, and of the others 50 to 54
+
+
 def test_unknown_sentence_and_missing_runs_raise(tmp_path):
     with pytest.raises(ValueError, match=r"no sentence 'C1'; there are F1; .*C1, FMBO; C2, FMBO"):
         sentence("C1")

@@ -181,8 +181,8 @@ def pairs(asked: Sentence, track: str, measure: str, metric: str, clock: str = J
         places = [asked.group(track, name) for name in (asked.first, rival)]
         tables = (timed_runs(asked.plan, group, clock).query("label == @label") for group, label in places)
         first, other = (curves(table, metric, asked.axis) for table in tables)
-        if rival == AGAIN:  # nothing but the order pairs them
-            other = dict(zip(first, other.values(), strict=True))
+        if rival == AGAIN:  # nothing but the order pairs them, and one of the groups may have fewer seeds so far
+            other = dict(zip(first, other.values(), strict=False))
         ends = (curve.at[-1] for own in (first, other) for curve in own.values() if not curve.diverged)
         budget = min([*(_limit(asked.plan, *place, asked.axis) for place in places), *ends])
         found[rival] = compare(first, other, measure, budget, levels)
